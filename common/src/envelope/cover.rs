@@ -1,0 +1,71 @@
+//! The cover, and the reader of the box at its fixed place.
+//!
+//! The member `cover` is base64url without padding of these bytes:
+//!
+//! | Offset | Length | Content |
+//! | --- | --- | --- |
+//! | 0 | 1 | version, 1 |
+//! | 1 | 32 | west, south, east, north: four IEEE 754 doubles, little-endian |
+//!
+//! Thirty-three bytes are exactly 44 digits, so in a value that begins with `{"cover":"` the box is the 44 bytes from
+//! offset 10. Bytes after the box belong to later versions and do not move it.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+
+use crate::Bbox;
+
+/// The version that is written.
+const VERSION: u8 = 1;
+
+/// Length of version and box in bytes.
+const BOX_BYTES: usize = 1 + 4 * 8;
+
+/// Length of version and box in base64url digits.
+const BOX_DIGITS: usize = BOX_BYTES / 3 * 4;
+
+/// What a value that has its box at the fixed place begins with.
+pub(super) const PREFIX: &[u8] = b"{\"cover\":\"";
+
+/// What the fixed place of a record's value says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Peek {
+    /// The box stands there.
+    Placed(Bbox),
+    /// It does not, or is no box: the value takes the full parse.
+    Unknown,
+}
+
+/// Reads the box at its fixed place, without parsing anything and without allocating.
+pub fn peek(value: &[u8]) -> Peek {
+    value
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.get(..BOX_DIGITS))
+        .and_then(decode_box)
+        .map_or(Peek::Unknown, Peek::Placed)
+}
+
+/// Writes the cover of a box.
+pub(super) fn encode(bbox: &Bbox) -> String {
+    let mut bytes = [0; BOX_BYTES];
+    bytes[0] = VERSION;
+    for (slot, number) in bytes[1..].chunks_exact_mut(8).zip(bbox.to_array()) {
+        slot.copy_from_slice(&number.to_le_bytes());
+    }
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Reads the box of a whole cover. `None` when it is no cover of a known version.
+pub(super) fn decode(cover: &str) -> Option<Bbox> {
+    decode_box(cover.as_bytes().get(..BOX_DIGITS)?)
+}
+
+fn decode_box(digits: &[u8]) -> Option<Bbox> {
+    let mut bytes = [0; BOX_BYTES];
+    let length = URL_SAFE_NO_PAD.decode_slice(digits, &mut bytes).ok()?;
+    if length != BOX_BYTES || bytes[0] != VERSION {
+        return None;
+    }
+    let mut numbers = bytes[1..].chunks_exact(8).map(|slot| slot.try_into().map(f64::from_le_bytes).unwrap_or(f64::NAN));
+    let mut next = || numbers.next().unwrap_or(f64::NAN);
+    Bbox::new(next(), next(), next(), next()).ok()
+}

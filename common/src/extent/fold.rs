@@ -1,0 +1,174 @@
+//! Folds positions into a bbox.
+
+use super::{LongEdges, longitudes::Longitudes};
+use crate::geojson::{GeometryType, Position, Visitor};
+
+/// Takes positions as a scan meets them.
+#[derive(Debug)]
+pub(super) struct Fold {
+    long_edges: LongEdges,
+    longitudes: Longitudes,
+    south: f64,
+    north: f64,
+    vertex_count: u64,
+    suspect: bool,
+    has_z: bool,
+    part: Part,
+    line: Option<Line>,
+    in_rings: bool,
+}
+
+/// What a fold comes to.
+#[derive(Debug)]
+pub(super) struct Summary {
+    pub(super) bbox: Option<[f64; 4]>,
+    pub(super) vertex_count: u64,
+    pub(super) suspect: bool,
+    pub(super) has_z: bool,
+}
+
+/// The longitudes of the current part.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    west: f64,
+    east: f64,
+    /// Whether the part must take the full circle.
+    full: bool,
+}
+
+impl Part {
+    const EMPTY: Self = Self { west: f64::INFINITY, east: f64::NEG_INFINITY, full: false };
+}
+
+/// The current line string or ring.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    first: Option<f64>,
+    previous: f64,
+    /// What to add to a longitude so that no edge is longer than half a turn.
+    shift: f64,
+    south: f64,
+    north: f64,
+}
+
+impl Line {
+    const EMPTY: Self =
+        Self { first: None, previous: 0.0, shift: 0.0, south: f64::INFINITY, north: f64::NEG_INFINITY };
+
+    /// Takes the next position. Returns whether the edge to it is long.
+    #[inline]
+    fn take(&mut self, x: f64, y: f64) -> bool {
+        self.south = self.south.min(y);
+        self.north = self.north.max(y);
+        if self.first.is_some() {
+            return self.edge_to(x);
+        }
+        self.first = Some(x);
+        self.previous = x;
+        false
+    }
+
+    /// Takes the edge to `x`. Returns whether it is long: more than 180 degrees, and not along a cut at ±180.
+    fn edge_to(&mut self, x: f64) -> bool {
+        let step = x - self.previous;
+        let along_cut = x.abs() == 180.0 && self.previous.abs() == 180.0;
+        self.previous = x;
+        let is_long = step.abs() > 180.0 && !along_cut;
+        if is_long {
+            self.shift -= 360.0 * (step / 360.0).round();
+        }
+        is_long
+    }
+}
+
+impl Fold {
+    pub(super) fn new(long_edges: LongEdges) -> Self {
+        Self {
+            long_edges,
+            longitudes: Longitudes::default(),
+            south: f64::INFINITY,
+            north: f64::NEG_INFINITY,
+            vertex_count: 0,
+            suspect: false,
+            has_z: false,
+            part: Part::EMPTY,
+            line: None,
+            in_rings: false,
+        }
+    }
+
+    pub(super) fn finish(self) -> Summary {
+        let bbox = self.longitudes.span().map(|(west, east)| [west, self.south, east, self.north]);
+        Summary { bbox, vertex_count: self.vertex_count, suspect: self.suspect, has_z: self.has_z }
+    }
+
+    /// Takes a ring that goes once round the Earth when its long edges are taken the short way: one pole is inside
+    /// it, the nearer one, or either for a ring on both sides of the equator.
+    fn take_polar_ring(&mut self, ring: &Line) {
+        self.part.full = true;
+        if ring.south <= 0.0 {
+            self.south = -90.0;
+        }
+        if ring.north >= 0.0 {
+            self.north = 90.0;
+        }
+    }
+
+    fn take_long_edge(&mut self) {
+        if self.long_edges == LongEdges::Suspect {
+            self.suspect = true;
+            self.part.full = true;
+        }
+    }
+}
+
+impl Visitor for Fold {
+    fn begin_geometry(&mut self, kind: GeometryType) {
+        self.in_rings = matches!(kind, GeometryType::Polygon | GeometryType::MultiPolygon);
+    }
+
+    fn begin_part(&mut self) {
+        self.part = Part::EMPTY;
+    }
+
+    fn begin_line(&mut self) {
+        self.line = Some(Line::EMPTY);
+    }
+
+    #[inline]
+    fn position(&mut self, Position { x, y, z }: Position) {
+        self.vertex_count += 1;
+        self.has_z |= z.is_some();
+        self.south = self.south.min(y);
+        self.north = self.north.max(y);
+        let mut unrolled = x;
+        if let Some(line) = &mut self.line {
+            let is_long = line.take(x, y);
+            unrolled += line.shift;
+            if is_long {
+                self.take_long_edge();
+            }
+        }
+        self.part.west = self.part.west.min(unrolled);
+        self.part.east = self.part.east.max(unrolled);
+    }
+
+    fn end_line(&mut self) {
+        let Some(mut line) = self.line.take() else { return };
+        let Some(first) = line.first.filter(|_| self.in_rings) else { return };
+        if line.edge_to(first) {
+            self.take_long_edge();
+        }
+        if line.shift != 0.0 {
+            self.take_polar_ring(&line);
+        }
+    }
+
+    fn end_part(&mut self) {
+        let Part { west, east, full } = self.part;
+        if west > east {
+            return;
+        }
+        if full { self.longitudes.add_full() } else { self.longitudes.add(west, east) }
+    }
+}

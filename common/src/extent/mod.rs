@@ -1,0 +1,86 @@
+//! The extent of a body: what one pass over its bytes yields.
+//!
+//! [`measure`] reads a body of any size without a document tree and in memory that does not grow with it. It is
+//! pure: no I/O, no clock. The bbox contains every vertex exactly as written, and follows RFC 7946, section 5: it is
+//! the smallest interval of longitudes that holds every part, so west is greater than east where that interval runs
+//! over ±180.
+
+mod fold;
+mod longitudes;
+
+use crate::{
+    Bbox,
+    geojson::{self, Kind, Outline, ScanError, ScanOptions},
+};
+
+/// What a body's bytes say about where it lies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extent {
+    /// The `type` of the body.
+    pub kind: Kind,
+    /// The smallest box that holds every vertex; `None` for a body without a position.
+    pub bbox: Option<Bbox>,
+    /// How many positions the body has, a ring's closing position included.
+    pub vertex_count: u64,
+    /// Whether an edge spans more than 180 degrees of longitude, so that it may be meant the short way round. The
+    /// bbox is then the full circle: it is never guessed narrow.
+    pub suspect: bool,
+    /// Whether any position has a third ordinate.
+    pub has_z: bool,
+}
+
+/// What an edge of more than 180 degrees of longitude means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LongEdges {
+    /// Nobody knows: the bbox takes the full circle, and the extent is marked suspect.
+    #[default]
+    Suspect,
+    /// It crosses the antimeridian, the short way round.
+    Cross,
+}
+
+/// How a body is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeasureOptions {
+    /// How strict the scan is.
+    pub scan: ScanOptions,
+    /// What an edge of more than 180 degrees means.
+    pub long_edges: LongEdges,
+}
+
+/// Measures one body.
+///
+/// ```
+/// use geoclaim_common::extent::{MeasureOptions, measure};
+/// let fiji = br#"{"type":"MultiPolygon","coordinates":[
+///     [[[179,-17],[180,-17],[180,-16],[179,-17]]], [[[-180,-17],[-179,-17],[-180,-16],[-180,-17]]]]}"#;
+/// let (extent, _) = measure(fiji, &MeasureOptions::default())?;
+/// assert_eq!(extent.bbox.map(|bbox| bbox.to_array()), Some([179.0, -17.0, -179.0, -16.0]));
+/// assert_eq!(extent.vertex_count, 8);
+/// # Ok::<(), geoclaim_common::geojson::ScanError>(())
+/// ```
+///
+/// # Errors
+/// What [`geojson::scan`] rejects.
+pub fn measure(body: &[u8], options: &MeasureOptions) -> Result<(Extent, Outline), ScanError> {
+    let mut fold = fold::Fold::new(options.long_edges);
+    let outline = geojson::scan(body, &options.scan, &mut fold)?;
+    let summary = fold.finish();
+    let bbox = match summary.bbox {
+        Some([west, south, east, north]) => {
+            Some(Bbox::new(west, south, east, north).map_err(|error| ScanError::new(0, error.to_string()))?)
+        }
+        None => None,
+    };
+    let extent = Extent {
+        kind: outline.kind,
+        bbox,
+        vertex_count: summary.vertex_count,
+        suspect: summary.suspect,
+        has_z: summary.has_z,
+    };
+    Ok((extent, outline))
+}
+
+#[cfg(test)]
+mod tests;
