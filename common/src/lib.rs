@@ -7,8 +7,11 @@ pub mod envelope;
 pub mod extent;
 pub mod fault;
 pub mod geojson;
+pub mod kafka;
 pub mod key;
 pub mod limits;
+pub mod store;
+pub mod stream;
 
 pub use bbox::Bbox;
 pub use body::{Body, ClaimCheck};

@@ -1,1 +1,2 @@
-
+//! Producer.
+pub mod read;

@@ -1,0 +1,19 @@
+//! Kafka: the only module that names `rdkafka`.
+//!
+//! Settings are values ([`KafkaSettings`]); the sink and the source are handles. The client settings that the
+//! promises stand on are fixed here; any other librdkafka property can be given by name.
+
+mod embedded;
+mod fault;
+mod reader;
+mod settings;
+mod sink;
+mod source;
+mod topics;
+
+pub use embedded::EmbeddedBroker;
+pub use reader::{StoredRecord, read_topic};
+pub use settings::{KafkaSettings, REFUSED_PROPERTIES};
+pub use sink::KafkaSink;
+pub use source::{KafkaSource, SourceEnd, SourceSettings};
+pub use topics::{NewTopic, TopicFacts, create_topic, topic_facts};

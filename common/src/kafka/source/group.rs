@@ -1,0 +1,168 @@
+//! The polling loop and what a rebalance does.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use rdkafka::{
+    ClientContext, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Rebalance},
+    error::KafkaError,
+    types::RDKafkaErrorCode as Code,
+};
+
+use super::state::State;
+use crate::{FaultKind, clock::Stopwatch, kafka::fault::fault_of, stream::SourceEvent};
+
+/// How long a poll waits when nothing comes.
+const IDLE: Duration = Duration::from_millis(50);
+
+/// How many records are taken between two looks at the tickets.
+const BURST: usize = 500;
+
+/// The client's context. The lock is never contended: rebalance callbacks run inside a poll, on the polling thread.
+pub(super) struct Group {
+    state: Mutex<State>,
+}
+
+impl Group {
+    pub(super) fn new(state: State) -> Self {
+        Self { state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stores the offsets up to which everything is done; the client commits what is stored.
+    fn store_offsets(&self, consumer: &BaseConsumer<Self>) {
+        let mut state = self.state();
+        state.settle();
+        let advanced = state.advanced();
+        for (partition, last_done) in advanced {
+            // Stores the offset after `last_done`. Fails only when the partition has gone meanwhile.
+            if let Err(error) = consumer.store_offset(&state.topic, partition, last_done) {
+                tracing::debug!(%error, partition, "offset not stored");
+            }
+        }
+    }
+
+    /// Commits what is stored and waits for the answer.
+    fn commit(consumer: &BaseConsumer<Self>) {
+        match consumer.commit_consumer_state(CommitMode::Sync) {
+            Ok(()) | Err(KafkaError::ConsumerCommit(Code::NoOffset)) => {}
+            Err(error) => tracing::warn!(%error, "offsets not committed; the records come again and are duplicates"),
+        }
+    }
+
+    fn drain(&self, consumer: &BaseConsumer<Self>, partitions: &[i32]) {
+        let deadline = Duration::from_secs(self.state().settings.drain_seconds);
+        let waiting = Stopwatch::start();
+        loop {
+            self.store_offsets(consumer);
+            let out = self.state().out_of(partitions);
+            if out == 0 {
+                return;
+            }
+            if waiting.elapsed() > deadline {
+                tracing::warn!(out, "work of revoked partitions is left to their new owner");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn balance(&self, consumer: &BaseConsumer<Self>) {
+        let (topic, (pause, resume)) = {
+            let mut state = self.state();
+            let changes = state.balance();
+            if changes.0.is_empty() && changes.1.is_empty() {
+                return;
+            }
+            (state.topic.clone(), changes)
+        };
+        let list = |partitions: Vec<i32>| {
+            let mut list = TopicPartitionList::new();
+            partitions.into_iter().for_each(|partition| drop(list.add_partition_offset(&topic, partition, Offset::Invalid)));
+            list
+        };
+        if let Err(error) = consumer.pause(&list(pause)).and_then(|()| consumer.resume(&list(resume))) {
+            tracing::debug!(%error, "partitions not paused or resumed");
+        }
+    }
+}
+
+impl ClientContext for Group {}
+
+impl ConsumerContext for Group {
+    fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        match rebalance {
+            Rebalance::Assign(partitions) => {
+                let partitions = ids(partitions);
+                tracing::debug!(?partitions, "partitions assigned");
+                self.state().assign(&partitions);
+            }
+            Rebalance::Revoke(partitions) => {
+                let partitions = ids(partitions);
+                if !partitions.is_empty() {
+                    tracing::debug!(?partitions, "partitions revoked");
+                    self.drain(consumer, &partitions);
+                    Self::commit(consumer);
+                    self.state().revoke(&partitions);
+                }
+            }
+            Rebalance::Error(error) => tracing::warn!(%error, "rebalance failed"),
+        }
+    }
+}
+
+fn ids(partitions: &TopicPartitionList) -> Vec<i32> {
+    partitions.elements().iter().map(|element| element.partition()).collect()
+}
+
+/// Polls until the source is stopped, has reached its end, or has failed.
+pub(super) fn poll_until_ended(consumer: &BaseConsumer<Group>, stop: &AtomicBool) {
+    let group: &Group = consumer.context();
+    let until_end = group.state().settings.end == super::SourceEnd::EndOfTopic;
+    while !stop.load(Ordering::Acquire) {
+        group.store_offsets(consumer);
+        group.balance(consumer);
+        if until_end && group.state().is_finished() {
+            break;
+        }
+        if let Err(fault) = poll_burst(consumer, group) {
+            group.state().send(SourceEvent::Failed(fault));
+            break;
+        }
+    }
+    let all: Vec<i32> = group.state().partitions();
+    group.drain(consumer, &all);
+    Group::commit(consumer);
+    let mut state = group.state();
+    state.revoke(&all);
+    state.close();
+}
+
+fn poll_burst(consumer: &BaseConsumer<Group>, group: &Group) -> Result<(), crate::Fault> {
+    let mut wait = IDLE;
+    for _ in 0..BURST {
+        match consumer.poll(wait) {
+            None => return Ok(()),
+            Some(Ok(message)) => group.state().take(&message),
+            Some(Err(KafkaError::PartitionEOF(partition))) => group.state().mark_end(partition),
+            Some(Err(error)) => {
+                let fault = fault_of(&error);
+                if fault.kind == FaultKind::Configuration {
+                    return Err(fault);
+                }
+                tracing::warn!(%error, "Kafka is in trouble; waiting for it");
+            }
+        }
+        wait = Duration::ZERO;
+    }
+    Ok(())
+}

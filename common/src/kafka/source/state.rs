@@ -1,0 +1,188 @@
+//! What the source knows of its partitions. Only the polling thread touches it.
+
+use std::{collections::HashMap, sync::Arc};
+
+use bytes::Bytes;
+use rdkafka::{
+    Message, Timestamp as KafkaTimestamp,
+    message::{BorrowedMessage, Headers as _},
+};
+use tokio::sync::mpsc;
+
+use super::SourceSettings;
+use crate::{
+    Timestamp,
+    stream::{Assignment, Header, IncomingRecord, Settled, SourceEvent, Ticket, Triage, TriageFn, Watermark},
+};
+
+/// One assigned partition.
+#[derive(Default)]
+struct Partition {
+    assignment: Arc<Assignment>,
+    watermark: Watermark,
+    stored: Option<i64>,
+    out: usize,
+    is_paused: bool,
+    at_end: bool,
+}
+
+/// The partitions and the way out.
+pub(super) struct State {
+    pub(super) topic: String,
+    pub(super) settings: SourceSettings,
+    triage: TriageFn,
+    events: Option<mpsc::UnboundedSender<SourceEvent>>,
+    settle: mpsc::UnboundedSender<(Arc<Assignment>, Settled)>,
+    settled: mpsc::UnboundedReceiver<(Arc<Assignment>, Settled)>,
+    partitions: HashMap<i32, Partition>,
+    bytes_out: usize,
+    was_assigned: bool,
+}
+
+impl State {
+    pub(super) fn new(
+        topic: &str,
+        settings: &SourceSettings,
+        triage: TriageFn,
+        events: mpsc::UnboundedSender<SourceEvent>,
+    ) -> Self {
+        let (settle, settled) = mpsc::unbounded_channel();
+        Self {
+            topic: topic.to_owned(),
+            settings: settings.clone(),
+            triage,
+            events: Some(events),
+            settle,
+            settled,
+            partitions: HashMap::new(),
+            bytes_out: 0,
+            was_assigned: false,
+        }
+    }
+
+    pub(super) fn assign(&mut self, partitions: &[i32]) {
+        self.was_assigned |= !partitions.is_empty();
+        for partition in partitions {
+            self.partitions.insert(*partition, Partition::default());
+        }
+    }
+
+    /// Forgets partitions; work that is still out for them is fenced.
+    pub(super) fn revoke(&mut self, partitions: &[i32]) {
+        for partition in partitions {
+            if let Some(gone) = self.partitions.remove(partition) {
+                gone.assignment.revoke();
+            }
+        }
+    }
+
+    /// Takes a record: discards it, or sends it out with a ticket.
+    pub(super) fn take(&mut self, message: &BorrowedMessage<'_>) {
+        let Some(partition) = self.partitions.get_mut(&message.partition()) else { return };
+        partition.at_end = false;
+        if (self.triage)(message.payload()) == Triage::Discard {
+            partition.watermark.skip(message.offset());
+            return;
+        }
+        partition.watermark.begin(message.offset());
+        partition.out += 1;
+        let headers = owned_headers(message);
+        let bytes = message.payload_len() + message.key_len() + headers.iter().map(|(name, value)| name.len() + value.as_ref().map_or(0, Bytes::len)).sum::<usize>();
+        self.bytes_out += bytes;
+        let place = (message.partition(), message.offset(), bytes);
+        let record = IncomingRecord {
+            key: message.key().map(Bytes::copy_from_slice),
+            value: message.payload().map(Bytes::copy_from_slice),
+            headers,
+            timestamp: timestamp(message.timestamp()),
+            ticket: Ticket::new(place, Arc::clone(&partition.assignment), self.settle.clone()),
+        };
+        self.send(SourceEvent::Record(record));
+    }
+
+    pub(super) fn send(&self, event: SourceEvent) {
+        if let Some(events) = &self.events {
+            let _ = events.send(event);
+        }
+    }
+
+    /// Tells the receiver that nothing more comes.
+    pub(super) fn close(&mut self) {
+        self.events = None;
+    }
+
+    /// Takes back the tickets that have come in.
+    pub(super) fn settle(&mut self) {
+        while let Ok((assignment, settled)) = self.settled.try_recv() {
+            self.bytes_out = self.bytes_out.saturating_sub(settled.bytes);
+            let current = self.partitions.get_mut(&settled.partition).filter(|partition| Arc::ptr_eq(&partition.assignment, &assignment));
+            let Some(partition) = current else { continue };
+            partition.out -= 1;
+            if settled.done {
+                partition.watermark.done(settled.offset);
+            }
+        }
+    }
+
+    /// Returns, for each partition whose watermark has moved, the last offset that is done.
+    pub(super) fn advanced(&mut self) -> Vec<(i32, i64)> {
+        let moved = self.partitions.iter_mut().filter_map(|(id, partition)| {
+            let next = partition.watermark.next().filter(|next| partition.stored != Some(*next))?;
+            partition.stored = Some(next);
+            Some((*id, next - 1))
+        });
+        moved.collect()
+    }
+
+    /// Returns the assigned partitions.
+    pub(super) fn partitions(&self) -> Vec<i32> {
+        self.partitions.keys().copied().collect()
+    }
+
+    /// Returns how many records of these partitions are out.
+    pub(super) fn out_of(&self, partitions: &[i32]) -> usize {
+        partitions.iter().filter_map(|id| self.partitions.get(id)).map(|partition| partition.out).sum()
+    }
+
+    /// Returns how many records are out.
+    pub(super) fn out(&self) -> usize {
+        self.partitions.values().map(|partition| partition.out).sum()
+    }
+
+    pub(super) fn mark_end(&mut self, partition: i32) {
+        if let Some(partition) = self.partitions.get_mut(&partition) {
+            partition.at_end = true;
+        }
+    }
+
+    /// Tells whether every assigned partition has been read to its end and nothing is out.
+    pub(super) fn is_finished(&self) -> bool {
+        self.was_assigned && self.out() == 0 && self.partitions.values().all(|partition| partition.at_end)
+    }
+
+    /// Returns the partitions to pause and to resume now, and takes note that they are.
+    pub(super) fn balance(&mut self) -> (Vec<i32>, Vec<i32>) {
+        let (mut pause, mut resume) = (Vec::new(), Vec::new());
+        let SourceSettings { records_per_partition, queued_bytes, .. } = self.settings;
+        for (id, partition) in &mut self.partitions {
+            let is_full = partition.out >= records_per_partition || (self.bytes_out >= queued_bytes && partition.out > 0);
+            let has_room = partition.out <= records_per_partition / 2 && (self.bytes_out <= queued_bytes / 2 || partition.out == 0);
+            match partition.is_paused {
+                false if is_full => pause.push(*id),
+                true if has_room => resume.push(*id),
+                _ => continue,
+            }
+            partition.is_paused = !partition.is_paused;
+        }
+        (pause, resume)
+    }
+}
+
+fn owned_headers(message: &BorrowedMessage<'_>) -> Vec<Header> {
+    let headers = message.headers().into_iter().flat_map(|headers| headers.iter());
+    headers.map(|header| (header.key.to_owned(), header.value.map(Bytes::copy_from_slice))).collect()
+}
+
+fn timestamp(timestamp: KafkaTimestamp) -> Option<Timestamp> {
+    timestamp.to_millis().map(Timestamp::from_millis)
+}

@@ -1,0 +1,88 @@
+//! What a topic is like, and making one.
+
+use std::time::Duration;
+
+use rdkafka::{
+    admin::{AdminClient, AdminOptions, NewTopic as AdminTopic, ResourceSpecifier, TopicReplication},
+    client::DefaultClientContext,
+    consumer::{BaseConsumer, Consumer},
+    types::RDKafkaErrorCode as Code,
+};
+
+use super::{KafkaSettings, fault::fault_of};
+use crate::Fault;
+
+/// How long a question to a broker may take.
+const ANSWER: Duration = Duration::from_secs(15);
+
+/// What is known of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopicFacts {
+    /// How many partitions it has.
+    pub partitions: usize,
+    /// Its `max.message.bytes`; `None` when the broker does not say (the embedded one does not).
+    pub max_message_bytes: Option<usize>,
+}
+
+/// A topic to make.
+#[derive(Clone, Debug, Default)]
+pub struct NewTopic {
+    /// Its name.
+    pub name: String,
+    /// How many partitions.
+    pub partitions: usize,
+    /// Topic settings by name; the broker's defaults for the rest, the replication factor among them.
+    pub settings: Vec<(String, String)>,
+}
+
+/// Asks a broker about a topic; `None` when it does not exist. Blocks up to fifteen seconds.
+///
+/// # Errors
+/// No broker answers, or one refuses.
+pub fn topic_facts(settings: &KafkaSettings, topic: &str) -> Result<Option<TopicFacts>, Fault> {
+    let client: BaseConsumer = settings.finish(settings.client()).create().map_err(|error| fault_of(&error))?;
+    let metadata = client.fetch_metadata(Some(topic), ANSWER).map_err(|error| {
+        let fault = fault_of(&error);
+        Fault::new(fault.kind, format!("no broker answers at {}: {}", settings.brokers, fault.detail))
+    })?;
+    let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else { return Ok(None) };
+    match found.error().map(Code::from) {
+        None => {}
+        Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => return Ok(None),
+        Some(code) => return Err(Fault::configuration(format!("topic {topic}: {code}"))),
+    }
+    Ok(Some(TopicFacts { partitions: found.partitions().len(), max_message_bytes: max_message_bytes(settings, topic) }))
+}
+
+fn max_message_bytes(settings: &KafkaSettings, topic: &str) -> Option<usize> {
+    let admin = admin(settings).ok()?;
+    let options = AdminOptions::new().request_timeout(Some(Duration::from_secs(5)));
+    let answers = futures::executor::block_on(admin.describe_configs(&[ResourceSpecifier::Topic(topic)], &options)).ok()?;
+    let config = answers.into_iter().next()?.ok()?;
+    config.entry_map().get("max.message.bytes")?.value.as_ref()?.parse().ok()
+}
+
+/// Makes a topic. One that is there already is left as it is. Blocks up to fifteen seconds.
+///
+/// # Errors
+/// The broker refuses, or does not answer.
+pub fn create_topic(settings: &KafkaSettings, topic: &NewTopic) -> Result<(), Fault> {
+    let admin = admin(settings)?;
+    let partitions = i32::try_from(topic.partitions).map_err(|_| Fault::configuration("too many partitions"))?;
+    let mut wanted = AdminTopic::new(&topic.name, partitions, TopicReplication::Fixed(-1));
+    for (name, value) in &topic.settings {
+        wanted = wanted.set(name, value);
+    }
+    let options = AdminOptions::new().operation_timeout(Some(ANSWER)).request_timeout(Some(ANSWER));
+    let answers = futures::executor::block_on(admin.create_topics([&wanted], &options)).map_err(|error| fault_of(&error))?;
+    match answers.into_iter().next() {
+        Some(Err((name, code))) if code != Code::TopicAlreadyExists => {
+            Err(Fault::configuration(format!("topic {name} cannot be made: {code}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn admin(settings: &KafkaSettings) -> Result<AdminClient<DefaultClientContext>, Fault> {
+    settings.finish(settings.client()).create().map_err(|error| fault_of(&error))
+}

@@ -1,0 +1,329 @@
+//! Reading GeoJSON from a file or a pipe, one body at a time, recognised by content.
+//!
+//! [`Reader`] takes a feature collection, a feature, a geometry, newline-delimited GeoJSON or an RFC 8142 text sequence
+//! and yields the bytes of each feature as they are written. Memory is bounded by the largest feature, not by the
+//! input. It finds where a feature begins and ends and nothing more; whether a body is good GeoJSON is for
+//! [`geoclaim_common::extent::measure`] to say.
+//!
+//! What is broken is told with its place. A broken line or text of a sequence costs that line or text; in a
+//! collection, a feature that is no object costs that feature, and a text that is no JSON ends the reading, since
+//! nobody knows where it goes on.
+
+mod balance;
+mod collection;
+mod shape;
+mod window;
+
+use std::{collections::VecDeque, io};
+
+use bytes::Bytes;
+use geoclaim_common::{
+    geojson::{CrsMember, ScanError},
+    limits,
+};
+
+use shape::Shape;
+use window::Window;
+
+/// One body of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawBody {
+    /// The bytes as they are written.
+    pub bytes: Bytes,
+    /// Where they are.
+    pub place: Place,
+}
+
+/// A place in the input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Which feature of the source it is, from 0.
+    pub index: u64,
+    /// Byte offset from the start of the source.
+    pub offset: u64,
+    /// Line, from 1.
+    pub line: u64,
+    /// Column in bytes, from 1.
+    pub column: u64,
+}
+
+impl Place {
+    /// Returns the place of an error within the body that begins here.
+    pub fn within(self, body: &[u8], error: &ScanError) -> Self {
+        let (line, column) = error.line_and_column(body);
+        let column = if line == 1 { self.column + column as u64 - 1 } else { column as u64 };
+        Self { index: self.index, offset: self.offset + error.at as u64, line: self.line + line as u64 - 1, column }
+    }
+}
+
+/// Something in the input that is no body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadProblem {
+    /// Where it is.
+    pub place: Place,
+    /// What it is.
+    pub problem: String,
+}
+
+/// How the input is taken apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Taken {
+    /// Each feature is a body.
+    #[default]
+    ByFeature,
+    /// The whole document is one body, with every byte as given.
+    Whole,
+}
+
+/// How a source is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// How the input is taken apart.
+    pub taken: Taken,
+    /// A body of more bytes is a problem and not read into memory.
+    pub most_bytes: u64,
+    /// What a `crs` member of a collection does.
+    pub crs: CrsMember,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { taken: Taken::ByFeature, most_bytes: limits::BODY_BYTES, crs: CrsMember::Refuse }
+    }
+}
+
+/// Yields the bodies of one source.
+///
+/// ```
+/// use geoclaim_producer::read::{ReadOptions, Reader};
+/// let input = br#"{"type":"FeatureCollection","features":[{"type":"Feature","geometry":null}, {"n":2}]}"#;
+/// let bodies: Vec<_> = Reader::new(&input[..], ReadOptions::default()).map(|body| body.unwrap().bytes).collect();
+/// assert_eq!(bodies, [&br#"{"type":"Feature","geometry":null}"#[..], br#"{"n":2}"#]);
+/// ```
+#[derive(Debug)]
+pub struct Reader<R> {
+    window: Window<R>,
+    state: State,
+    options: ReadOptions,
+    index: u64,
+    ready: VecDeque<Result<RawBody, ReadProblem>>,
+}
+
+#[derive(Debug)]
+enum State {
+    Start,
+    Collection(collection::Walk),
+    /// After a first text of one line.
+    AfterText { spans_lines: bool },
+    Lines,
+    Sequence,
+    Ended,
+}
+
+impl<R: io::Read> Reader<R> {
+    /// Reads `source` from its beginning.
+    pub fn new(source: R, options: ReadOptions) -> Self {
+        let most = usize::try_from(options.most_bytes).unwrap_or(usize::MAX);
+        Self { window: Window::new(source, most), state: State::Start, options, index: 0, ready: VecDeque::new() }
+    }
+
+    fn step(&mut self) -> Result<(), ReadProblem> {
+        match &mut self.state {
+            State::Start if self.options.taken == Taken::Whole => self.whole(),
+            State::Start => self.start(),
+            State::Collection(_) => self.collection(),
+            State::AfterText { spans_lines } => {
+                let spans_lines = *spans_lines;
+                self.after_text(spans_lines)
+            }
+            State::Lines => self.line(),
+            State::Sequence => self.sequence(),
+            State::Ended => Ok(()),
+        }
+    }
+
+    fn whole(&mut self) -> Result<(), ReadProblem> {
+        let place = self.place();
+        self.state = State::Ended;
+        let whole = self.window.take_until(None)?;
+        if whole.is_empty() {
+            return Err(empty(place));
+        }
+        self.emit(whole, place);
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<(), ReadProblem> {
+        let bom = self.window.byte_order_mark()?;
+        let mut at = bom;
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.window.look(at)? {
+            at += 1;
+        }
+        match self.window.look(at)? {
+            Some(0x1e) => {
+                self.window.advance(at);
+                self.state = State::Sequence;
+                Ok(())
+            }
+            Some(b'{') => self.text(bom, at),
+            Some(_) => {
+                self.window.advance(at);
+                Err(self.problem("expected GeoJSON: an object that begins with '{', one a line, or an RFC 8142 sequence"))
+            }
+            None => Err(empty(self.place())),
+        }
+    }
+
+    /// Begins a text whose `{` is `at` bytes ahead.
+    fn text(&mut self, bom: usize, at: usize) -> Result<(), ReadProblem> {
+        match shape::of(&mut self.window, at)? {
+            Shape::Collection => {
+                collection::check_crs_ahead(&mut self.window, at, self.options.crs)?;
+                self.window.advance(at);
+                self.state = State::Collection(collection::Walk::new(self.options.crs));
+                Ok(())
+            }
+            Shape::Single => {
+                // A byte order mark right before the object belongs to its bytes.
+                let start = if at == bom { 0 } else { at };
+                self.window.advance(start);
+                let place = self.place();
+                let length = self.window.object(at - start)?;
+                let bytes = self.window.take(length);
+                self.state = State::AfterText { spans_lines: memchr::memchr(b'\n', &bytes).is_some() };
+                self.emit(bytes, place);
+                Ok(())
+            }
+        }
+    }
+
+    fn collection(&mut self) -> Result<(), ReadProblem> {
+        let State::Collection(walk) = &mut self.state else { return Ok(()) };
+        match walk.step(&mut self.window, self.index)? {
+            collection::Step::Body(bytes, place) => self.emit(bytes, place),
+            collection::Step::Bad(problem) => {
+                self.index += 1;
+                self.ready.push_back(Err(problem));
+            }
+            collection::Step::Ended { spans_lines } => self.state = State::AfterText { spans_lines },
+        }
+        Ok(())
+    }
+
+    fn after_text(&mut self, spans_lines: bool) -> Result<(), ReadProblem> {
+        let mut newline = false;
+        while let Some(byte @ (b' ' | b'\t' | b'\r' | b'\n')) = self.window.look(0)? {
+            newline |= byte == b'\n';
+            self.window.advance(1);
+        }
+        match self.window.look(0)? {
+            None => self.state = State::Ended,
+            Some(_) if newline && !spans_lines => self.state = State::Lines,
+            Some(_) => return Err(self.problem("bytes after the end of the document")),
+        }
+        Ok(())
+    }
+
+    fn line(&mut self) -> Result<(), ReadProblem> {
+        if self.window.look(0)?.is_none() {
+            self.state = State::Ended;
+            return Ok(());
+        }
+        let place = self.place();
+        let line = self.window.take_until(Some(b'\n'));
+        self.record(line, place);
+        Ok(())
+    }
+
+    fn sequence(&mut self) -> Result<(), ReadProblem> {
+        // Stands on a record separator; several in a row are one.
+        self.window.advance(1);
+        if self.window.look(0)?.is_none() {
+            self.state = State::Ended;
+            return Ok(());
+        }
+        let place = self.place();
+        let text = self.window.take_before(0x1e);
+        self.record(text, place);
+        if self.window.look(0)?.is_none() {
+            self.state = State::Ended;
+        }
+        Ok(())
+    }
+
+    /// Takes one line or text of a sequence, which may be a collection of its own.
+    fn record(&mut self, text: Result<Bytes, ReadProblem>, place: Place) {
+        let text = match text {
+            Ok(text) => text,
+            Err(problem) => {
+                self.index += 1;
+                return self.ready.push_back(Err(problem));
+            }
+        };
+        let leading = text.len() - text.trim_ascii_start().len();
+        let trimmed = text.slice(leading..leading + text.trim_ascii().len());
+        if trimmed.is_empty() {
+            return;
+        }
+        let mut inner = Reader::new(&trimmed[..], self.options);
+        inner.index = self.index;
+        let is_collection = trimmed.starts_with(b"{") && matches!(shape::of(&mut inner.window, 0), Ok(Shape::Collection));
+        let moved = |inside: Place| {
+            let column = if inside.line == 1 { place.column + leading as u64 + inside.column - 1 } else { inside.column };
+            Place { index: inside.index, offset: place.offset + leading as u64 + inside.offset, line: place.line + inside.line - 1, column }
+        };
+        if !is_collection {
+            let place = moved(Place { index: self.index, offset: 0, line: 1, column: 1 });
+            return self.emit(trimmed, place);
+        }
+        for item in inner.by_ref() {
+            self.ready.push_back(match item {
+                Ok(body) => Ok(RawBody { place: moved(body.place), ..body }),
+                Err(problem) => Err(ReadProblem { place: moved(problem.place), ..problem }),
+            });
+        }
+        self.index = inner.index;
+    }
+
+    fn emit(&mut self, bytes: Bytes, place: Place) {
+        let place = Place { index: self.index, ..place };
+        self.index += 1;
+        self.ready.push_back(Ok(RawBody { bytes, place }));
+    }
+
+    fn place(&self) -> Place {
+        Place { index: self.index, ..self.window.place() }
+    }
+
+    fn problem(&self, problem: &str) -> ReadProblem {
+        ReadProblem { place: self.place(), problem: problem.to_owned() }
+    }
+}
+
+impl<R: io::Read> Iterator for Reader<R> {
+    type Item = Result<RawBody, ReadProblem>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Some(item);
+            }
+            if matches!(self.state, State::Ended) {
+                return None;
+            }
+            if let Err(mut problem) = self.step() {
+                problem.place.index = self.index;
+                self.index += 1;
+                self.state = State::Ended;
+                return Some(Err(problem));
+            }
+        }
+    }
+}
+
+fn empty(place: Place) -> ReadProblem {
+    ReadProblem { place, problem: "the input is empty".to_owned() }
+}
+
+#[cfg(test)]
+mod tests;
