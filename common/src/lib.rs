@@ -1,6 +1,7 @@
 //! The contract that both sides of geoclaim share.
 pub mod bbox;
 pub mod body;
+pub mod budget;
 pub mod clock;
 pub mod digest;
 pub mod envelope;
@@ -15,6 +16,7 @@ pub mod stream;
 
 pub use bbox::Bbox;
 pub use body::{Body, ClaimCheck};
+pub use budget::Budget;
 pub use clock::{Clock, Timestamp};
 pub use digest::Digest;
 pub use envelope::Envelope;

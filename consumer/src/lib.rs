@@ -1,1 +1,2 @@
-
+//! consumer
+pub mod aoi;

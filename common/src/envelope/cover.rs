@@ -44,6 +44,16 @@ pub fn peek(value: &[u8]) -> Peek {
         .map_or(Peek::Unknown, Peek::Placed)
 }
 
+/// Reads the length of the stored body from the end of a canonical value, so that even what is discarded unparsed
+/// can be counted. `None` when it does not stand there.
+pub fn peek_body_bytes(value: &[u8]) -> Option<u64> {
+    let value = value.strip_suffix(b"}")?;
+    let digits = value.iter().rev().take(20).take_while(|byte| byte.is_ascii_digit()).count();
+    let (before, digits) = value.split_at(value.len() - digits);
+    before.strip_suffix(b"\"body_bytes\":")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
 /// Writes the cover of a box.
 pub(super) fn encode(bbox: &Bbox) -> String {
     let mut bytes = [0; BOX_BYTES];

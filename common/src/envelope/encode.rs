@@ -6,7 +6,8 @@ use super::{Content, Envelope, cover};
 
 impl Envelope {
     /// Writes the record's value: `cover` first, then `bbox`, both null for a body without a place; members that are
-    /// absent are left out; an inline body is spliced in byte for byte.
+    /// absent are left out; an inline body is spliced in byte for byte;
+    /// `body_bytes` comes last, where [`super::peek_body_bytes`] finds it.
     pub fn encode(&self) -> Vec<u8> {
         let inline = match &self.content {
             Content::Inline(inline) => inline.bytes.len(),
@@ -43,6 +44,10 @@ impl Envelope {
         if self.suspect {
             member("suspect", b"true");
         }
+        for (name, raw) in &self.others {
+            let name = json(name);
+            member(&name[1..name.len() - 1], raw.as_bytes());
+        }
         match &self.content {
             Content::Inline(inline) => member(inline.member.name(), &inline.bytes),
             Content::Claim(claim) => {
@@ -50,10 +55,6 @@ impl Envelope {
                 member("body_sha256", json(&claim.digest.to_string()).as_bytes());
                 member("body_bytes", claim.length.to_string().as_bytes());
             }
-        }
-        for (name, raw) in &self.others {
-            let name = json(name);
-            member(&name[1..name.len() - 1], raw.as_bytes());
         }
         value.push(b'}');
         value

@@ -35,7 +35,7 @@ use bytes::Bytes;
 
 use crate::{Bbox, ClaimCheck, Timestamp, geojson::Kind, limits};
 
-pub use cover::{Peek, peek};
+pub use cover::{Peek, peek, peek_body_bytes};
 
 /// The coordinate reference system of a body when nothing else is said.
 pub const DEFAULT_CRS: &str = "EPSG:4326";

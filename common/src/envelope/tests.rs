@@ -67,6 +67,16 @@ fn the_box_is_read_at_its_fixed_place_or_not_at_all() {
 }
 
 #[test]
+fn the_length_of_a_stored_body_is_read_from_the_end() {
+    let mut envelope = claim_envelope();
+    envelope.others.insert("z".into(), "1".into());
+    assert_eq!(peek_body_bytes(&envelope.encode()), Some(2));
+    assert_eq!(peek_body_bytes(&inline_envelope(None).encode()), None);
+    assert_eq!(peek_body_bytes(b"{\"body_bytes\":}"), None);
+    assert_eq!(peek_body_bytes(b"7}"), None);
+}
+
+#[test]
 fn a_plain_envelope_of_another_language_is_read() {
     let plain = r#"{"geometry": {"type":"Point","coordinates":[1,2]}, "event_id":"e", "x-team":"maps", "version":null,
         "body_key":null, "crs":null, "feature_id":"f", "bbox":[1,2,1,2]}"#;

@@ -20,20 +20,8 @@ impl Longitudes {
     pub(super) fn add(&mut self, west: f64, east: f64) {
         if east - west >= 360.0 {
             self.full = true;
-            return;
-        }
-        if west >= -180.0 && east <= 180.0 {
-            self.push(west, east);
-            return;
-        }
-        // Exact: a double within half a turn of a multiple of 360 loses nothing when that multiple is subtracted.
-        let turns = 360.0 * ((west + 180.0) / 360.0).floor();
-        let (west, east) = (west - turns, east - turns);
-        if east > 180.0 {
-            self.push(west, 180.0);
-            self.push(-180.0, east - 360.0);
         } else {
-            self.push(west, east);
+            planar(west, east).for_each(|[west, east]| self.push(west, east));
         }
     }
 
@@ -98,6 +86,21 @@ impl Longitudes {
             joined
         });
     }
+}
+
+/// Brings the interval from `west` eastward to `east`, in degrees, into -180 to 180, in one or two pieces.
+///
+/// Exact: a double within half a turn of a multiple of 360 loses nothing when that multiple is subtracted.
+pub fn planar(west: f64, east: f64) -> impl Iterator<Item = [f64; 2]> {
+    let in_range = west >= -180.0 && east <= 180.0;
+    let turns = if in_range { 0.0 } else { 360.0 * ((west + 180.0) / 360.0).floor() };
+    let (west, east) = (west - turns, east - turns);
+    let (first, second) = match (east - west >= 360.0, east > 180.0) {
+        (true, _) => ([-180.0, 180.0], None),
+        (false, true) => ([west, 180.0], Some([-180.0, east - 360.0])),
+        (false, false) => ([west, east], None),
+    };
+    std::iter::once(first).chain(second)
 }
 
 #[cfg(test)]

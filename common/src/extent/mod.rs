@@ -8,6 +8,8 @@
 mod fold;
 mod longitudes;
 
+pub use longitudes::planar as planar_longitudes;
+
 use crate::{
     Bbox,
     geojson::{self, Kind, Outline, ScanError, ScanOptions},

@@ -1,0 +1,106 @@
+//! One area of interest.
+
+use std::sync::Arc;
+
+use geo::{BoundingRect, Coord, LineString, MapCoords, Polygon};
+use geoclaim_common::{
+    Bbox,
+    geojson::{GeometryType, Position, ScanError, ScanOptions, Visitor, scan},
+};
+
+/// A named geometry that a consumer wants: polygons, on either side of the antimeridian.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Area {
+    /// The area's identity, which travels with the event into the sink.
+    pub id: Arc<str>,
+    /// Its polygons. One that lies beyond ±180 stands here once for each turn that brings a part of it within.
+    pub polygons: Vec<Polygon>,
+}
+
+impl Area {
+    /// Makes an area of a box; one that crosses the antimeridian becomes two polygons.
+    pub fn from_bbox(id: impl Into<Arc<str>>, bbox: &Bbox) -> Self {
+        let polygon = |[west, south, east, north]: [f64; 4]| {
+            let corners = [(west, south), (east, south), (east, north), (west, north), (west, south)];
+            Polygon::new(LineString::from(corners.to_vec()), Vec::new())
+        };
+        Self { id: id.into(), polygons: bbox.planar().map(polygon).collect() }
+    }
+
+    /// Makes an area of a GeoJSON geometry.
+    ///
+    /// # Errors
+    /// It is no GeoJSON, is neither polygon nor multipolygon, is empty, or has an edge of more than 180 degrees of
+    /// longitude, of which nobody knows which way round it is meant.
+    pub fn from_geojson(id: impl Into<Arc<str>>, geometry: &[u8]) -> Result<Self, ScanError> {
+        let mut collect = Collect::default();
+        scan(geometry, &ScanOptions::default(), &mut collect)?;
+        if let Some(other) = collect.other {
+            let problem = format!("a {other:?} cannot be an area yet: use polygons, multipolygons or boxes");
+            return Err(ScanError::new(0, problem));
+        }
+        if let Some(problem) = collect.problem {
+            return Err(ScanError::new(0, problem));
+        }
+        if collect.polygons.is_empty() {
+            return Err(ScanError::new(0, "an area without positions"));
+        }
+        Ok(Self { id: id.into(), polygons: collect.polygons.into_iter().flat_map(in_range).collect() })
+    }
+}
+
+/// Returns a polygon once for each turn that brings a part of it between -180 and 180.
+fn in_range(polygon: Polygon) -> Vec<Polygon> {
+    let Some(bounds) = polygon.bounding_rect() else { return Vec::new() };
+    if bounds.min().x >= -180.0 && bounds.max().x <= 180.0 {
+        return vec![polygon];
+    }
+    let turn = |x: f64| ((x + 180.0) / 360.0).floor() as i32;
+    (turn(bounds.min().x)..=turn(bounds.max().x))
+        .map(|turns| polygon.map_coords(|Coord { x, y }| Coord { x: x - 360.0 * f64::from(turns), y }))
+        .collect()
+}
+
+/// Collects the polygons of a scan.
+#[derive(Default)]
+struct Collect {
+    polygons: Vec<Polygon>,
+    rings: Vec<LineString>,
+    ring: Vec<Coord>,
+    other: Option<GeometryType>,
+    problem: Option<String>,
+}
+
+impl Visitor for Collect {
+    fn begin_geometry(&mut self, kind: GeometryType) {
+        if !matches!(kind, GeometryType::Polygon | GeometryType::MultiPolygon | GeometryType::GeometryCollection) {
+            self.other.get_or_insert(kind);
+        }
+    }
+
+    fn position(&mut self, Position { x, y, .. }: Position) {
+        if let Some(previous) = self.ring.last().filter(|previous| (x - previous.x).abs() > 180.0) {
+            if x.abs() != 180.0 || previous.x.abs() != 180.0 {
+                self.problem = Some(format!(
+                    "an edge from longitude {} to {x}: cut the area at ±180, or give it as a box [west, south, east, north] with west > east",
+                    previous.x
+                ));
+            }
+        }
+        self.ring.push(Coord { x, y });
+    }
+
+    fn end_line(&mut self) {
+        if self.ring.len() < 3 && !self.ring.is_empty() {
+            self.problem = Some("a ring of fewer than three positions".to_owned());
+        }
+        self.rings.push(LineString::new(std::mem::take(&mut self.ring)));
+    }
+
+    fn end_part(&mut self) {
+        let mut rings = std::mem::take(&mut self.rings).into_iter();
+        if let Some(exterior) = rings.next().filter(|ring| !ring.0.is_empty()) {
+            self.polygons.push(Polygon::new(exterior, rings.collect()));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The areas by their boxes. The only module that names `rstar`; its `AABB` and `Envelope` are boxes, not ours.
+
+use std::{collections::BTreeSet, sync::OnceLock};
+
+use geo::{BoundingRect, Line, Polygon};
+use geoclaim_common::Bbox;
+use rstar::{AABB, RTree, primitives::GeomWithData, primitives::Rectangle};
+
+use super::Area;
+
+/// A box of one polygon of an area.
+type Entry = GeomWithData<Rectangle<[f64; 2]>, Slot>;
+
+/// Which polygon of which area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Slot {
+    pub(super) area: usize,
+    pub(super) polygon: usize,
+}
+
+/// A set of areas that answers which of them a box may meet. Immutable once built.
+#[derive(Debug)]
+pub struct AreaIndex {
+    areas: Vec<Area>,
+    boxes: RTree<Entry>,
+    /// For each polygon of each area, its edges, from the first time that they are needed.
+    edges: Vec<Vec<OnceLock<EdgeIndex>>>,
+}
+
+impl AreaIndex {
+    /// Builds the index.
+    pub fn new(areas: Vec<Area>) -> Self {
+        let entries = areas.iter().enumerate().flat_map(|(area, found)| {
+            found.polygons.iter().enumerate().filter_map(move |(polygon, shape)| Some(Entry::new(rectangle(shape)?, Slot { area, polygon })))
+        });
+        let boxes = RTree::bulk_load(entries.collect());
+        let edges = areas.iter().map(|area| area.polygons.iter().map(|_| OnceLock::new()).collect()).collect();
+        Self { areas, boxes, edges }
+    }
+
+    /// Returns the areas in the order in which they were given.
+    pub fn areas(&self) -> &[Area] {
+        &self.areas
+    }
+
+    /// Tells whether the box meets the box of any area. Never says no when the geometry in the box meets an area.
+    pub fn meets(&self, bbox: &Bbox) -> bool {
+        bbox.planar().any(|planar| self.boxes.locate_in_envelope_intersecting(aabb(planar)).next().is_some())
+    }
+
+    /// Returns the polygons whose boxes the box meets, each once, in order.
+    pub(super) fn candidates(&self, bbox: &Bbox) -> BTreeSet<Slot> {
+        bbox.planar().flat_map(|planar| self.boxes.locate_in_envelope_intersecting(aabb(planar)).map(|entry| entry.data)).collect()
+    }
+
+    /// Returns the polygon in a slot.
+    pub(super) fn polygon(&self, slot: Slot) -> &Polygon {
+        &self.areas[slot.area].polygons[slot.polygon]
+    }
+
+    /// Returns the edges of the polygon in a slot.
+    pub(super) fn edges(&self, slot: Slot) -> &EdgeIndex {
+        self.edges[slot.area][slot.polygon].get_or_init(|| EdgeIndex::new(self.polygon(slot)))
+    }
+}
+
+fn rectangle(polygon: &Polygon) -> Option<Rectangle<[f64; 2]>> {
+    let bounds = polygon.bounding_rect()?;
+    Some(Rectangle::from_corners([bounds.min().x, bounds.min().y], [bounds.max().x, bounds.max().y]))
+}
+
+/// Makes a box; its corners are in order, for `rstar` would silently put them in order and so turn a wrapped box
+/// into the rest of the world.
+fn aabb([west, south, east, north]: [f64; 4]) -> AABB<[f64; 2]> {
+    debug_assert!(west <= east && south <= north);
+    AABB::from_corners([west, south], [east, north])
+}
+
+/// The edges of a polygon, for asking which of them a segment may meet.
+#[derive(Debug)]
+pub(super) struct EdgeIndex {
+    edges: RTree<Edge>,
+}
+
+type Edge = GeomWithData<Rectangle<[f64; 2]>, Line>;
+
+impl EdgeIndex {
+    pub(super) fn new(polygon: &Polygon) -> Self {
+        let rings = std::iter::once(polygon.exterior()).chain(polygon.interiors());
+        let edges = rings.flat_map(|ring| ring.lines()).map(|line| Edge::new(bounds_of(&line), line));
+        Self { edges: RTree::bulk_load(edges.collect()) }
+    }
+
+    /// Returns the edges whose boxes the box of `segment` meets.
+    pub(super) fn near(&self, segment: &Line) -> impl Iterator<Item = &Line> {
+        let bounds = bounds_of(segment);
+        let bounds = AABB::from_corners(bounds.lower(), bounds.upper());
+        self.edges.locate_in_envelope_intersecting(bounds).map(|edge| &edge.data)
+    }
+}
+
+fn bounds_of(line: &Line) -> Rectangle<[f64; 2]> {
+    let (a, b) = (line.start, line.end);
+    Rectangle::from_corners([a.x.min(b.x), a.y.min(b.y)], [a.x.max(b.x), a.y.max(b.y)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bbox(west: f64, south: f64, east: f64, north: f64) -> Bbox {
+        Bbox::new(west, south, east, north).unwrap()
+    }
+
+    #[test]
+    fn a_wrapped_area_is_met_on_both_sides_and_reported_once() {
+        let index = AreaIndex::new(vec![Area::from_bbox("fiji", &bbox(170.0, -20.0, -170.0, -15.0)), Area::from_bbox("null", &bbox(-1.0, -1.0, 1.0, 1.0))]);
+        assert!(index.meets(&bbox(175.0, -18.0, 176.0, -17.0)));
+        assert!(index.meets(&bbox(-175.0, -18.0, -174.0, -17.0)));
+        assert!(!index.meets(&bbox(-169.0, -18.0, 169.0, -17.0)));
+        let areas: BTreeSet<usize> = index.candidates(&bbox(179.0, -18.0, -179.0, -17.0)).into_iter().map(|slot| slot.area).collect();
+        assert_eq!(areas, [0].into());
+        assert!(index.meets(&Bbox::WORLD));
+    }
+}

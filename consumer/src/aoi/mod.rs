@@ -1,0 +1,15 @@
+//! Areas of interest: which envelopes a consumer wants.
+//!
+//! Two steps. The *filter* compares bounding boxes in an R-tree before anything is fetched; it may over-report and
+//! never under-reports. The *refinement* compares the exact geometry after the fetch, in one pass over the body and
+//! in memory that does not grow with it.
+
+mod area;
+mod file;
+mod index;
+mod refine;
+
+pub use area::Area;
+pub use file::{AreaError, parse_areas, parse_box};
+pub use index::AreaIndex;
+pub use refine::refine;

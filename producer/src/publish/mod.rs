@@ -1,0 +1,207 @@
+//! Put, then publish.
+//!
+//! Bodies are measured and stored concurrently, within a bound on their bytes; records are handed to the sink in the
+//! order of the input, each only after its body is complete in the store. Every delivery is awaited. When an event of
+//! a feature fails, later events of that feature are held back in this run, so that repeating the run cannot bring an
+//! old state after a newer one.
+
+mod feed;
+mod plan;
+mod report;
+mod settings;
+
+use std::{collections::HashSet, future::Future, pin::pin, sync::Arc, time::Duration};
+
+use futures::{StreamExt, stream};
+use geoclaim_common::{
+    Budget, Clock, Fault, FaultKind,
+    budget::Share,
+    clock::Stopwatch,
+    store::Store,
+    stream::{EnvelopeSink, OutgoingRecord},
+};
+use tokio::task::JoinSet;
+
+use crate::{
+    put::{Put, put},
+    read::Place,
+};
+use feed::{Fed, read_all};
+use report::add;
+
+pub use feed::Source;
+pub use plan::{Origin, Planned, plan};
+pub use report::{Problem, PublishCounters, PublishReport, at};
+pub use settings::PublishSettings;
+
+/// A body from this length on is measured and hashed off the async threads.
+const SMALL_BODY_BYTES: usize = 64 << 10;
+
+/// Publishes sources to a sink, large bodies by way of a store.
+#[derive(Clone)]
+pub struct Publisher {
+    /// How to publish.
+    pub settings: PublishSettings,
+    /// Where large bodies go.
+    pub store: Store,
+    /// Where records go.
+    pub sink: Arc<dyn EnvelopeSink>,
+    /// Tells `occurred_at`.
+    pub clock: Arc<dyn Clock>,
+    /// Counts while it runs.
+    pub counters: Arc<PublishCounters>,
+    /// Is told of each feature that is not published.
+    pub on_problem: Arc<dyn Fn(&Problem) + Send + Sync>,
+}
+
+/// An event whose body is in place.
+struct Ready {
+    source: Arc<str>,
+    place: Place,
+    feature_id: String,
+    record: OutgoingRecord,
+    is_stored: bool,
+    share: Share,
+}
+
+/// Why an event is not ready.
+struct Unready {
+    problem: Problem,
+    feature_id: Option<String>,
+    stop: Option<Fault>,
+}
+
+impl Publisher {
+    /// Publishes all sources. Ends early, after what is in flight, when `shutdown` completes.
+    ///
+    /// # Errors
+    /// [`FaultKind::Configuration`]: store or broker refuse for a reason that a person must mend; everything in flight
+    /// has been settled, and the counters say what was done. Anything else is counted and told, and the run goes on.
+    pub async fn run(self, sources: Vec<Source>, shutdown: impl Future<Output = ()>) -> Result<PublishReport, Fault> {
+        self.settings.validate(None)?;
+        let started = Stopwatch::start();
+        let budget = Budget::new(self.settings.in_flight_bytes);
+        let fed = read_all(sources, self.settings.read_options(), budget);
+        let items = stream::unfold(fed, |mut fed| async move { fed.recv().await.map(|item| (item, fed)) });
+        let mut ready = pin!(items.map(|fed| self.prepare(fed)).buffered(self.settings.concurrency));
+        let mut shutdown = pin!(shutdown);
+        let mut deliveries = JoinSet::new();
+        let mut held = HashSet::new();
+        let mut stopped = None;
+        while stopped.is_none() {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                Some(delivered) = deliveries.join_next(), if !deliveries.is_empty() => stopped = self.delivered(delivered, &mut held),
+                next = ready.next() => match next {
+                    Some(Ok(event)) => self.send(event, &held, &mut deliveries).await,
+                    Some(Err(unready)) => stopped = self.failed(unready, &mut held),
+                    None => break,
+                },
+            }
+        }
+        while let Some(delivered) = deliveries.join_next().await {
+            stopped = self.delivered(delivered, &mut held).or(stopped);
+        }
+        let report = self.counters.report(&self.settings.run, started.elapsed().as_secs_f64());
+        stopped.map_or(Ok(report), Err)
+    }
+
+    /// Measures a body and, when it is large, stores it.
+    async fn prepare(&self, Fed { source, run_place, item }: Fed) -> Result<Ready, Unready> {
+        add(&self.counters.read, 1);
+        let (raw, share) = item.map_err(|problem| self.unready(&source, problem.place, problem.problem, None))?;
+        add(&self.counters.bytes_read, raw.bytes.len() as u64);
+        let (place, bytes) = (raw.place, raw.bytes.len());
+        let planned = {
+            let (source, settings, occurred_at) = (Arc::clone(&source), self.settings.clone(), self.clock.now());
+            let planning = move || plan(&raw, Origin { source: &source, run_place, occurred_at }, &settings);
+            self.off_thread(planning, bytes).await
+        };
+        let Planned { feature_id, record, body } = planned.map_err(|(place, problem)| self.unready(&source, place, problem, None))?;
+        let is_stored = body.is_some();
+        if let Some(body) = body {
+            let deadline = Duration::from_secs(self.settings.put_deadline_seconds);
+            let done = put(&self.store, &body, &self.settings.retry, deadline).await.map_err(|fault| {
+                let mut unready = self.unready(&source, place, fault.detail.clone(), Some(feature_id.clone()));
+                unready.stop = Some(fault).filter(|fault| fault.kind == FaultKind::Configuration);
+                unready
+            })?;
+            match done {
+                Put::Written => {
+                    add(&self.counters.bodies_written, 1);
+                    add(&self.counters.bytes_stored, body.claim().length);
+                }
+                Put::Repaired => add(&self.counters.bodies_repaired, 1),
+                Put::Present => {}
+            }
+        }
+        Ok(Ready { source, place, feature_id, record, is_stored, share })
+    }
+
+    async fn off_thread<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static, bytes: usize) -> T {
+        if bytes <= SMALL_BODY_BYTES {
+            return work();
+        }
+        match tokio::task::spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    async fn send(&self, event: Ready, held: &HashSet<String>, deliveries: &mut JoinSet<Delivered>) {
+        let Ready { source, place, feature_id, record, is_stored, share } = event;
+        if held.contains(&feature_id) {
+            let problem = "not published: an earlier event of the same feature was not; repeat the run".to_owned();
+            let unready = self.unready(&source, place, problem, Some(feature_id));
+            self.failed(unready, &mut HashSet::new());
+            return;
+        }
+        let receipt = self.sink.send(record).await;
+        deliveries.spawn(async move {
+            let outcome = receipt.acknowledged().await;
+            drop(share);
+            Delivered { source, place, feature_id, is_stored, outcome }
+        });
+    }
+
+    fn delivered(&self, delivered: Result<Delivered, tokio::task::JoinError>, held: &mut HashSet<String>) -> Option<Fault> {
+        let Ok(Delivered { source, place, feature_id, is_stored, outcome }) = delivered else { return None };
+        match outcome {
+            Ok(()) => {
+                add(&self.counters.published, 1);
+                add(if is_stored { &self.counters.stored } else { &self.counters.inline }, 1);
+                None
+            }
+            Err(fault) => {
+                let problem = format!("not acknowledged by the broker: {}", fault.detail);
+                let mut unready = self.unready(&source, place, problem, Some(feature_id));
+                unready.stop = Some(fault).filter(|fault| fault.kind == FaultKind::Configuration);
+                self.failed(unready, held)
+            }
+        }
+    }
+
+    /// Counts and tells an event that is not published; returns the fault that stops the run, if it does.
+    fn failed(&self, unready: Unready, held: &mut HashSet<String>) -> Option<Fault> {
+        let Unready { problem, feature_id, stop } = unready;
+        add(if problem.is_rejection { &self.counters.rejected } else { &self.counters.failed }, 1);
+        (self.on_problem)(&problem);
+        held.extend(feature_id);
+        stop
+    }
+
+    fn unready(&self, source: &str, place: Place, problem: String, feature_id: Option<String>) -> Unready {
+        let problem = Problem { source: source.to_owned(), place, problem, is_rejection: feature_id.is_none() };
+        Unready { problem, feature_id, stop: None }
+    }
+}
+
+/// What became of a record.
+struct Delivered {
+    source: Arc<str>,
+    place: Place,
+    feature_id: String,
+    is_stored: bool,
+    outcome: Result<(), Fault>,
+}

@@ -1,0 +1,98 @@
+//! How to publish.
+
+use geoclaim_common::{Fault, extent::MeasureOptions, fault::RetrySettings, limits};
+
+use crate::{
+    identity::IdRule,
+    read::{ReadOptions, Taken},
+};
+
+/// Settings of a publisher. All are values; the components are given to [`super::Publisher`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishSettings {
+    /// The name of the run; the same name makes the same event identities.
+    pub run: String,
+    /// Where a feature's identity comes from.
+    pub id_rule: IdRule,
+    /// The property that holds a feature's version, an integer that rises.
+    pub version_property: Option<String>,
+    /// Whether each feature or each whole document is an event.
+    pub taken: Taken,
+    /// How bodies are measured.
+    pub measure: MeasureOptions,
+    /// The largest whole record, in bytes as the broker counts them, that still carries its body.
+    pub inline_limit_bytes: usize,
+    /// The largest body.
+    pub body_bytes: u64,
+    /// How many bytes of bodies may be in flight, beside the one being read.
+    pub in_flight_bytes: u64,
+    /// How many bodies may be measured and put at once.
+    pub concurrency: usize,
+    /// How long a put may be tried again.
+    pub put_deadline_seconds: u64,
+    /// How a put is tried again.
+    pub retry: RetrySettings,
+}
+
+impl Default for PublishSettings {
+    fn default() -> Self {
+        Self {
+            run: crate::identity::new_run(),
+            id_rule: IdRule::Member,
+            version_property: None,
+            taken: Taken::ByFeature,
+            measure: MeasureOptions::default(),
+            inline_limit_bytes: limits::INLINE_RECORD_BYTES,
+            body_bytes: limits::BODY_BYTES,
+            in_flight_bytes: limits::PUBLISH_IN_FLIGHT_BYTES,
+            concurrency: 16,
+            put_deadline_seconds: 120,
+            retry: RetrySettings::default(),
+        }
+    }
+}
+
+impl PublishSettings {
+    /// Checks the settings, and that the topic takes records of the inline limit.
+    ///
+    /// # Errors
+    /// [`geoclaim_common::FaultKind::Configuration`] with the setting, its value and what is allowed.
+    pub fn validate(&self, max_message_bytes: Option<usize>) -> Result<(), Fault> {
+        if self.run.is_empty() || self.concurrency == 0 || self.in_flight_bytes == 0 || self.body_bytes == 0 {
+            return Err(Fault::configuration("the run's name and the limits must not be empty or zero"));
+        }
+        if self.inline_limit_bytes < limits::CLAIM_RECORD_BYTES {
+            let detail = format!("the inline limit of {} bytes is below {}, which a claim check needs", self.inline_limit_bytes, limits::CLAIM_RECORD_BYTES);
+            return Err(Fault::configuration(detail));
+        }
+        match max_message_bytes {
+            Some(most) if self.inline_limit_bytes + limits::RECORD_OVERHEAD_BYTES > most => Err(Fault::configuration(format!(
+                "the inline limit of {} bytes plus {} of overhead exceeds the topic's max.message.bytes of {most}: \
+                 lower --inline-limit to {} or raise the topic's setting",
+                self.inline_limit_bytes,
+                limits::RECORD_OVERHEAD_BYTES,
+                most.saturating_sub(limits::RECORD_OVERHEAD_BYTES),
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns how sources are read.
+    pub(super) fn read_options(&self) -> ReadOptions {
+        ReadOptions { taken: self.taken, most_bytes: self.body_bytes, crs: self.measure.scan.crs }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inline_limit_above_what_the_topic_takes_is_refused_at_the_start() {
+        let settings = PublishSettings::default();
+        settings.validate(None).unwrap();
+        settings.validate(Some(1_048_588)).unwrap();
+        let fault = settings.validate(Some(262_144)).unwrap_err();
+        assert!(fault.detail.contains("lower --inline-limit to 258048"), "{fault}");
+    }
+}

@@ -1,0 +1,37 @@
+//! The one HTTP request that the harness itself sends, over plain TCP.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// More than any reply to a PUT has.
+const REPLY_LIMIT_BYTES: u64 = 64 << 10;
+
+/// Sends a PUT on a connection of its own and returns the status; the rest of the reply is not kept.
+pub(super) fn put(
+    address: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+    timeout: Duration,
+) -> io::Result<u16> {
+    let mut request = format!("PUT {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    request += &format!("Content-Length: {}\r\n\r\n", body.len());
+    let mut connection = TcpStream::connect(address)?;
+    connection.set_read_timeout(Some(timeout))?;
+    connection.set_write_timeout(Some(timeout))?;
+    connection.write_all(request.as_bytes())?;
+    connection.write_all(body)?;
+    let mut reply = String::new();
+    connection
+        .take(REPLY_LIMIT_BYTES)
+        .read_to_string(&mut reply)?;
+    let status = reply
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    status.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an HTTP reply"))
+}
