@@ -1,0 +1,88 @@
+//! What one record calls for. Pure but for the body, which is given.
+
+use std::sync::Arc;
+
+use geoclaim_common::{
+    Bbox, Envelope, Fault, FaultKind,
+    envelope::DEFAULT_CRS,
+    extent::{Extent, LongEdges, MeasureOptions, measure},
+    geojson::{CrsMember, Outline, ScanOptions},
+};
+
+use crate::{
+    aoi::{AreaIndex, refine},
+    resolve::BodyBytes,
+    sink::Change,
+};
+
+/// How far a body may stick out of its envelope's bbox, in degrees (about a decimetre): other producers round.
+const TOLERANCE_DEGREES: f64 = 1e-6;
+
+/// Names under which GeoJSON's own reference system goes.
+const WGS84_NAMES: [&str; 4] = [DEFAULT_CRS, "OGC:CRS84", "CRS84", "urn:ogc:def:crs:OGC:1.3:CRS84"];
+
+/// Refuses a body in a reference system that areas cannot be compared in.
+///
+/// # Errors
+/// [`FaultKind::Malformed`].
+pub(super) fn check_crs(envelope: &Envelope) -> Result<(), Fault> {
+    if WGS84_NAMES.contains(&envelope.crs.as_str()) {
+        return Ok(());
+    }
+    Err(Fault::malformed(format!("bodies in {} cannot be compared with areas; {DEFAULT_CRS} is expected", envelope.crs)))
+}
+
+/// Checks a body against its envelope and refines it; `None` when it meets no area after all.
+///
+/// # Errors
+/// [`FaultKind::Malformed`] when the body is no GeoJSON, [`FaultKind::Mismatch`] when it contradicts the envelope.
+pub(super) fn examine(envelope: &Envelope, body: BodyBytes, index: &AreaIndex) -> Result<Option<Change>, Fault> {
+    // The envelope's `crs` has been checked, and it is what says so.
+    let scan = ScanOptions { crs: CrsMember::Ignore, ..ScanOptions::default() };
+    let options = MeasureOptions { scan, ..MeasureOptions::default() };
+    let (extent, outline) = measured(body.bytes(), &options)?;
+    let extent = check_extent(envelope, extent, body.bytes(), &options)?;
+    let Some(bbox) = &extent.bbox else { return Ok(None) };
+    let areas = refine(body.bytes(), bbox, index, &scan).map_err(|error| Fault::malformed(format!("the body is no good GeoJSON: {error}")))?;
+    Ok((!areas.is_empty()).then(|| change(envelope, areas, body, extent, outline)))
+}
+
+fn measured(body: &[u8], options: &MeasureOptions) -> Result<(Extent, Outline), Fault> {
+    measure(body, options).map_err(|error| Fault::malformed(format!("the body is no good GeoJSON: {error}")))
+}
+
+/// Checks bbox and vertex count. An envelope without a bbox or a count says nothing that could be wrong.
+fn check_extent(envelope: &Envelope, extent: Extent, body: &[u8], options: &MeasureOptions) -> Result<Extent, Fault> {
+    if let Some(declared) = envelope.vertex_count.filter(|declared| *declared != extent.vertex_count) {
+        let detail = format!("the envelope declares {declared} vertices, the body has {}", extent.vertex_count);
+        return Err(Fault::new(FaultKind::Mismatch, detail));
+    }
+    let Some(declared) = envelope.bbox else { return Ok(extent) };
+    let holds = |actual: &Option<Bbox>| actual.as_ref().is_none_or(|actual| declared.contains(actual, TOLERANCE_DEGREES));
+    if holds(&extent.bbox) {
+        return Ok(extent);
+    }
+    if extent.suspect {
+        // Its producer knew that long edges cross the antimeridian.
+        let crossing = MeasureOptions { long_edges: LongEdges::Cross, ..*options };
+        let (crossing, _) = measured(body, &crossing)?;
+        if holds(&crossing.bbox) {
+            return Ok(crossing);
+        }
+    }
+    let actual = extent.bbox.map(|bbox| bbox.to_string()).unwrap_or_default();
+    Err(Fault::new(FaultKind::Mismatch, format!("the envelope's bbox {declared} does not hold the body's {actual}")))
+}
+
+fn change(envelope: &Envelope, areas: Vec<Arc<str>>, body: BodyBytes, extent: Extent, outline: Outline) -> Change {
+    Change {
+        feature_id: envelope.feature_id.clone(),
+        event_id: envelope.event_id.clone(),
+        version: envelope.version,
+        occurred_at: envelope.occurred_at,
+        areas,
+        body,
+        extent,
+        outline,
+    }
+}

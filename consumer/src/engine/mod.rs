@@ -1,0 +1,195 @@
+//! The life of a record on the consumer's side: triage, lane, sink, acknowledgement.
+//!
+//! ```text
+//! source ── triage (box at its fixed place) ──┬─ discarded, offset advances
+//!                                             └─ lane of its partition ── resolve ── refine ──┬─ discarded
+//!                                                                                             ├─ dead letter
+//!                                                                                             └─ sink ── offset advances
+//! ```
+
+mod applier;
+mod judge;
+mod lane;
+
+use std::{collections::HashMap, future::Future, pin::pin, sync::Arc, time::Duration};
+
+use geoclaim_common::{
+    Budget, Clock, Fault,
+    clock::Stopwatch,
+    envelope::{Peek, peek, peek_body_bytes},
+    store::Store,
+    stream::{EnvelopeSource, IncomingRecord, SourceEvent, Triage, TriageFn},
+};
+use tokio::{sync::mpsc, task::JoinSet};
+
+use crate::{
+    ConsumeSettings,
+    aoi::AreaIndex,
+    dead_letter::DeadLetters,
+    report::{ConsumeCounters, ConsumeReport, Outcome, add},
+    resolve::Resolver,
+    sink::Sink,
+};
+use lane::{Ready, Shop};
+
+/// How long lanes may take to end after the source has.
+const LAST_WORK: Duration = Duration::from_secs(5);
+
+/// Filters, resolves, verifies, and applies once.
+#[derive(Clone, Debug)]
+pub struct Consumer {
+    /// How to consume.
+    pub settings: ConsumeSettings,
+    /// What is wanted.
+    pub index: Arc<AreaIndex>,
+    /// Where large bodies are.
+    pub store: Store,
+    /// Where effects go.
+    pub sink: Arc<dyn Sink>,
+    /// Where envelopes go that cannot be applied.
+    pub dead_letters: DeadLetters,
+    /// Judges the age of envelopes.
+    pub clock: Arc<dyn Clock>,
+    /// Counts while it runs.
+    pub counters: Arc<ConsumeCounters>,
+}
+
+impl Consumer {
+    /// Returns the triage for the source: it reads the box at its fixed place in the receive buffer and discards what
+    /// meets no area, without a copy, a parse or a store request.
+    pub fn triage(&self) -> TriageFn {
+        let (index, counters) = (Arc::clone(&self.index), Arc::clone(&self.counters));
+        Arc::new(move |value| {
+            add(&counters.received, 1);
+            let Some(value) = value else { return Triage::Admit };
+            match peek(value) {
+                Peek::Placed(bbox) if !index.meets(&bbox) => {
+                    add(&counters.bytes_not_fetched, peek_body_bytes(value).unwrap_or(0));
+                    counters.count(Outcome::Discarded);
+                    Triage::Discard
+                }
+                Peek::Placed(_) | Peek::Unknown => Triage::Admit,
+            }
+        })
+    }
+
+    /// Consumes until the source ends or `shutdown` completes; then finishes what is in flight, up to the source's drain
+    /// deadline. The source must have been made with [`Consumer::triage`].
+    ///
+    /// # Errors
+    /// The fault that stopped it: a setting that a person must mend, or a dead letter that could not be written.
+    /// Everything that was acknowledged has been applied, whatever the end; the counters say what was done.
+    pub async fn run(self, mut source: impl EnvelopeSource, shutdown: impl Future<Output = ()>) -> Result<ConsumeReport, Fault> {
+        self.settings.validate()?;
+        let started = Stopwatch::start();
+        let mut lanes = Lanes::start(&self);
+        let mut shutdown = pin!(shutdown);
+        let mut is_stopping = false;
+        let mut stopped = None;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown, if !is_stopping => {
+                    is_stopping = true;
+                    source.stop();
+                }
+                Some(fault) = lanes.failed(), if stopped.is_none() => {
+                    stopped = Some(fault);
+                    source.stop();
+                    // What is out comes back unsettled, and the source need not wait for it.
+                    lanes.abort();
+                }
+                event = source.next() => match event {
+                    Some(SourceEvent::Record(record)) => lanes.give(record),
+                    Some(SourceEvent::Failed(fault)) => stopped = stopped.or(Some(fault)),
+                    None => break,
+                },
+            }
+        }
+        stopped = stopped.or(lanes.finish().await);
+        let closed = self.sink.close().await;
+        let report = self.counters.report(started.elapsed().as_secs_f64());
+        stopped.map_or(closed.map(|()| report), Err)
+    }
+}
+
+/// The tasks of a run.
+struct Lanes {
+    shop: Arc<Shop>,
+    concurrency: usize,
+    ready: Option<mpsc::Sender<Ready>>,
+    lanes: HashMap<i32, mpsc::UnboundedSender<IncomingRecord>>,
+    tasks: JoinSet<Result<(), Fault>>,
+    is_aborted: bool,
+}
+
+impl Lanes {
+    fn start(consumer: &Consumer) -> Self {
+        let Consumer { settings, index, store, sink, dead_letters, clock, counters } = consumer.clone();
+        let limits = (settings.retry, settings.body_bytes, Budget::new(settings.budget_bytes));
+        let resolver = Resolver::new(store, Arc::clone(&clock), limits, Arc::clone(&counters));
+        let shop = Shop { topic: settings.topic.clone(), index, resolver, dead_letters, clock, retry: settings.retry, counters };
+        let (ready, applied) = mpsc::channel(settings.batch_events);
+        let concurrency = settings.concurrency;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(applier::run(sink, applied, settings));
+        Self { shop: Arc::new(shop), concurrency, ready: Some(ready), lanes: HashMap::new(), tasks, is_aborted: false }
+    }
+
+    /// Gives a record to the lane of its partition.
+    fn give(&mut self, record: IncomingRecord) {
+        let Some(ready) = self.ready.as_ref().filter(|_| !self.is_aborted) else { return self.shop.leave(record) };
+        let lane = self.lanes.entry(record.ticket.partition()).or_insert_with(|| {
+            let (sender, records) = mpsc::unbounded_channel();
+            self.tasks.spawn(lane::run(Arc::clone(&self.shop), records, ready.clone(), self.concurrency));
+            sender
+        });
+        if let Err(refused) = lane.send(record) {
+            self.shop.leave(refused.0);
+        }
+    }
+
+    /// Waits for a task to fail; never returns while all go well.
+    async fn failed(&mut self) -> Option<Fault> {
+        while let Some(ended) = self.tasks.join_next().await {
+            match ended {
+                Ok(Ok(())) => {}
+                Ok(Err(fault)) => return Some(fault),
+                Err(error) if error.is_cancelled() => {}
+                Err(error) => return Some(Fault::unavailable(format!("a task of the consumer ended: {error}"))),
+            }
+        }
+        std::future::pending().await
+    }
+
+    fn abort(&mut self) {
+        self.is_aborted = true;
+        self.lanes.clear();
+        self.tasks.abort_all();
+    }
+
+    /// Lets the lanes end, and the applier after them.
+    async fn finish(&mut self) -> Option<Fault> {
+        self.lanes.clear();
+        self.ready = None;
+        let ended = async {
+            while let Some(ended) = self.tasks.join_next().await {
+                if let Ok(Err(fault)) = ended {
+                    return Some(fault);
+                }
+            }
+            None
+        };
+        // Work that has outlived the drain deadline is left to be delivered again.
+        let fault = tokio::time::timeout(LAST_WORK, ended).await.unwrap_or(None);
+        self.tasks.shutdown().await;
+        fault
+    }
+}
+
+impl Shop {
+    /// Leaves a record unfinished, to be delivered again.
+    fn leave(&self, record: IncomingRecord) {
+        drop(crate::report::Open::new(record.ticket, &self.counters));
+    }
+}

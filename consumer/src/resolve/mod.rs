@@ -1,0 +1,153 @@
+//! Envelope to verified body.
+//!
+//! A body is fetched once for all who ask for it at the same time, streamed with a cap, and verified while it comes:
+//! length first, then digest. What a fault does next is the common table's decision; this module only carries it out.
+
+mod fetch;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use geoclaim_common::{
+    Body, ClaimCheck, Clock, Digest, Fault, FaultKind, Timestamp,
+    budget::{Budget, Share},
+    fault::{Attempt, NextStep, RetrySettings, next_step},
+    store::Store,
+};
+use tokio::sync::OnceCell;
+
+use crate::{
+    report::{ConsumeCounters, add},
+    settings::COST_OF_A_BODY,
+};
+
+/// A body in memory, with its share of the budget.
+#[derive(Debug)]
+pub struct Held {
+    body: Body,
+    _share: Share,
+}
+
+/// The bytes of a body, wherever they are held.
+#[derive(Clone, Debug)]
+pub enum BodyBytes {
+    /// In the record itself.
+    Inline(Bytes),
+    /// Fetched and verified.
+    Fetched(Arc<Held>),
+}
+
+impl BodyBytes {
+    /// Returns the bytes.
+    pub fn bytes(&self) -> &Bytes {
+        match self {
+            Self::Inline(bytes) => bytes,
+            Self::Fetched(held) => held.body.bytes(),
+        }
+    }
+
+    /// Returns the claim check of a fetched body.
+    pub fn claim(&self) -> Option<ClaimCheck> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Fetched(held) => Some(held.body.claim()),
+        }
+    }
+}
+
+type Flight = OnceCell<Arc<Held>>;
+
+/// Fetches and verifies bodies.
+#[derive(Debug)]
+pub struct Resolver {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    retry: RetrySettings,
+    most_bytes: u64,
+    budget: Budget,
+    flights: Mutex<HashMap<Digest, Weak<Flight>>>,
+    counters: Arc<ConsumeCounters>,
+}
+
+impl Resolver {
+    /// Makes a resolver that fetches bodies of up to `most_bytes`.
+    pub fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        (retry, most_bytes, budget): (RetrySettings, u64, Budget),
+        counters: Arc<ConsumeCounters>,
+    ) -> Self {
+        Self { store, clock, retry, most_bytes, budget, flights: Mutex::default(), counters }
+    }
+
+    /// Checks the declared length and waits for its share of the budget. Shares are taken in the order of the records,
+    /// so that the first of them can always go on.
+    ///
+    /// # Errors
+    /// [`FaultKind::TooLarge`], before anything is fetched or allocated.
+    pub async fn admit(&self, claim: ClaimCheck) -> Result<Share, Fault> {
+        if claim.length > self.most_bytes {
+            let detail = format!("body of {} bytes declared, {} at most", claim.length, self.most_bytes);
+            return Err(Fault::new(FaultKind::TooLarge, detail));
+        }
+        Ok(self.budget.take(claim.length * COST_OF_A_BODY).await)
+    }
+
+    /// Returns the verified body. `since` is the broker's time of the envelope, by which a missing body is judged.
+    ///
+    /// # Errors
+    /// What is left after the retries that the table grants.
+    pub async fn resolve(&self, claim: ClaimCheck, since: Timestamp, share: Share) -> Result<Arc<Held>, Fault> {
+        let flight = self.flight(claim.digest);
+        let held = flight
+            .get_or_try_init(|| async {
+                let body = self.fetch_with_retries(claim, since).await?;
+                add(&self.counters.fetched, 1);
+                add(&self.counters.bytes_fetched, claim.length);
+                Ok::<_, Fault>(Arc::new(Held { body, _share: share }))
+            })
+            .await?;
+        if held.body.claim().length != claim.length {
+            let detail = format!("the body has {} bytes, {} declared", held.body.claim().length, claim.length);
+            return Err(Fault::new(FaultKind::Mismatch, detail));
+        }
+        Ok(Arc::clone(held))
+    }
+
+    /// Joins the flight for this digest, or begins one.
+    fn flight(&self, digest: Digest) -> Arc<Flight> {
+        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(flight) = flights.get(&digest).and_then(Weak::upgrade) {
+            return flight;
+        }
+        flights.retain(|_, flight| flight.strong_count() > 0);
+        let flight = Arc::new(Flight::new());
+        flights.insert(digest, Arc::downgrade(&flight));
+        flight
+    }
+
+    async fn fetch_with_retries(&self, claim: ClaimCheck, since: Timestamp) -> Result<Body, Fault> {
+        let mut last = None;
+        let mut failures = 0;
+        loop {
+            let fault = match fetch::fetch(&self.store, claim).await {
+                Ok(body) => return Ok(body),
+                Err(fault) => fault,
+            };
+            failures = if last == Some(fault.kind) { failures + 1 } else { 1 };
+            last = Some(fault.kind);
+            let attempt = Attempt { failures, age: self.clock.now().since(since) };
+            let wait = match next_step(fault.kind, attempt, &self.retry) {
+                NextStep::Retry(wait) => wait,
+                NextStep::RetryFresh => Duration::ZERO,
+                NextStep::DeadLetter | NextStep::Record | NextStep::Drop | NextStep::Stop => return Err(fault),
+            };
+            tracing::debug!(reason = fault.kind.reason(), failures, key = %claim.key(), "fetch is tried again");
+            tokio::time::sleep(wait).await;
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! How to consume.
+
+use geoclaim_common::{Fault, fault::RetrySettings, limits};
+use serde::{Deserialize, Serialize};
+
+/// Settings of a consumer. All are values; the components are given to [`crate::Consumer`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConsumeSettings {
+    /// The topic, for dead letters and logs.
+    pub topic: String,
+    /// How many bytes of bodies may be held at once.
+    pub budget_bytes: u64,
+    /// The largest body that is fetched.
+    pub body_bytes: u64,
+    /// How many records of one partition are worked on at once.
+    pub concurrency: usize,
+    /// How many events are applied in one transaction.
+    pub batch_events: usize,
+    /// How many bytes of bodies are applied in one transaction.
+    pub batch_bytes: u64,
+    /// How long a batch waits for more.
+    pub batch_linger_ms: u64,
+    /// How faults are retried.
+    pub retry: RetrySettings,
+}
+
+impl Default for ConsumeSettings {
+    fn default() -> Self {
+        Self {
+            topic: String::new(),
+            budget_bytes: limits::CONSUME_IN_FLIGHT_BYTES,
+            body_bytes: limits::BODY_BYTES,
+            concurrency: 8,
+            batch_events: 500,
+            batch_bytes: 8 << 20,
+            batch_linger_ms: 20,
+            retry: RetrySettings::default(),
+        }
+    }
+}
+
+/// What a fetched body takes of the budget: its bytes, and about as many again for its geometry on the way to a sink.
+pub(crate) const COST_OF_A_BODY: u64 = 2;
+
+impl ConsumeSettings {
+    /// Checks that the settings can work together.
+    ///
+    /// # Errors
+    /// [`geoclaim_common::FaultKind::Configuration`] with the setting and what is allowed.
+    pub fn validate(&self) -> Result<(), Fault> {
+        if self.concurrency == 0 || self.batch_events == 0 || self.budget_bytes == 0 || self.body_bytes == 0 {
+            return Err(Fault::configuration("concurrency, batch, budget and the largest body must not be zero"));
+        }
+        Ok(())
+    }
+}
