@@ -1,1 +1,34 @@
-fn main(){}
+//! The command line of geoclaim: it parses, builds, calls one library function, prints, and exits.
+//!
+//! Results go to standard output and everything else to standard error. Exit status 0: all done; 1: something was
+//! rejected, dead-lettered, failed or found wrong; 2: the command line or the settings are wrong.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the crate that prints")]
+
+mod args;
+mod commands;
+mod console;
+mod failure;
+mod progress;
+mod signals;
+mod sinks;
+mod telemetry;
+
+use std::{process::ExitCode, time::Duration};
+
+use clap::Parser;
+
+use args::Cli;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    telemetry::subscribe(&cli.log);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failure::wrong(format!("no runtime: {error}")).tell(),
+    };
+    let ended = runtime.block_on(commands::run(cli.command));
+    // A thread may still wait for standard input; nobody waits for it.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    ended.unwrap_or_else(|failure| failure.tell())
+}

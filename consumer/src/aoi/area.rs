@@ -79,13 +79,12 @@ impl Visitor for Collect {
     }
 
     fn position(&mut self, Position { x, y, .. }: Position) {
-        if let Some(previous) = self.ring.last().filter(|previous| (x - previous.x).abs() > 180.0) {
-            if x.abs() != 180.0 || previous.x.abs() != 180.0 {
-                self.problem = Some(format!(
-                    "an edge from longitude {} to {x}: cut the area at ±180, or give it as a box [west, south, east, north] with west > east",
-                    previous.x
-                ));
-            }
+        let is_long = |previous: &&Coord| (x - previous.x).abs() > 180.0 && (x.abs() != 180.0 || previous.x.abs() != 180.0);
+        if let Some(previous) = self.ring.last().filter(is_long) {
+            let from = previous.x;
+            self.problem = Some(format!(
+                "an edge from longitude {from} to {x}: cut the area at ±180, or give it as a box [west, south, east, north] with west > east"
+            ));
         }
         self.ring.push(Coord { x, y });
     }

@@ -113,7 +113,7 @@ fn boxed(id: &str, numbers: &[f64]) -> Result<Area, AreaError> {
         [west, south, east, north] | [west, south, _, east, north, _] => [west, south, east, north],
         _ => return Err(wrong(id, format!("a box has 4 numbers, [west, south, east, north], and this has {}", numbers.len()))),
     };
-    if west <= east && east > 180.0 || west < -180.0 && west <= east {
+    if west <= east && (east > 180.0 || west < -180.0) {
         // A box beyond ±180, such as 170 to 190: the same as 170 to -170.
         let pieces = geoclaim_common::extent::planar_longitudes(west, east);
         let areas: Result<Vec<_>, _> = pieces.map(|[west, east]| boxed(id, &[west, south, east, north])).collect();

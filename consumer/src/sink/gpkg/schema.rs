@@ -1,4 +1,4 @@
-//! The tables of the GeoPackage: those of OGC 12-128r19 (GeoPackage 1.4), the features, and the ledger.
+//! The tables of the GeoPackage: those of OGC 12-128r18 (GeoPackage 1.3), the features, and the ledger.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use rusqlite::{Connection, Result, TransactionBehavior};
 /// "GPKG", the application id of a GeoPackage.
 const APPLICATION_ID: i32 = 0x4750_4b47;
 
-/// GeoPackage 1.4.0.
-const USER_VERSION: i32 = 10_400;
+/// GeoPackage 1.3, the newest that common versions of GDAL read without a warning.
+const USER_VERSION: i32 = 10_300;
 
 const TABLES: &str = r#"
 CREATE TABLE gpkg_spatial_ref_sys (

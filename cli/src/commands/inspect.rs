@@ -1,0 +1,161 @@
+//! `geoclaim inspect`.
+
+use std::{ops::ControlFlow, process::ExitCode, sync::Arc};
+
+use clap::Args;
+use geoclaim_common::{
+    Budget, ClaimCheck, Clock, Envelope, Fault,
+    clock::SystemClock,
+    envelope::Content,
+    fault::RetrySettings,
+    kafka::{StoredRecord, read_topic},
+    limits,
+    store::{self, LocalDirectory},
+};
+use geoclaim_consumer::resolve::Resolver;
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use crate::{
+    args::{KafkaArgs, ReportArgs},
+    console,
+    failure::{Failure, status},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// Fetch and verify each body
+    #[arg(long, requires = "store")]
+    resolve: bool,
+    /// Only envelopes of this feature
+    #[arg(long, value_name = "ID")]
+    feature: Option<String>,
+    /// At most this many
+    #[arg(short = 'n', long, value_name = "N")]
+    limit: Option<u64>,
+    /// Print each envelope as JSON, as it lies in the topic
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    kafka: KafkaArgs,
+    /// Where large bodies are, for --resolve
+    #[arg(long, env = "GEOCLAIM_STORE", value_name = "URL")]
+    store: Option<String>,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    envelopes: u64,
+    inline: u64,
+    stored: u64,
+    undecodable: u64,
+    verified: u64,
+    wrong: u64,
+}
+
+pub(crate) async fn run(args: InspectArgs) -> Result<ExitCode, Failure> {
+    let resolver = match args.store.as_deref().filter(|_| args.resolve) {
+        Some(url) => Some(resolver(url).await?),
+        None => None,
+    };
+    let mut records = read(&args)?;
+    let mut report = Report::default();
+    while let Some(record) = records.recv().await {
+        show(&args, &record?, resolver.as_ref(), &mut report).await?;
+    }
+    if args.report.is_json() {
+        console::json(&report)?;
+    }
+    Ok(status(report.undecodable + report.wrong > 0))
+}
+
+/// Reads the topic on a thread of its own.
+fn read(args: &InspectArgs) -> Result<mpsc::Receiver<Result<StoredRecord, Fault>>, Failure> {
+    let (kafka, topic, feature) = (args.kafka.settings()?, args.kafka.topic.clone(), args.feature.clone());
+    let limit = args.limit.unwrap_or(u64::MAX);
+    let (sender, receiver) = mpsc::channel(64);
+    tokio::task::spawn_blocking(move || {
+        let mut shown = 0;
+        let ended = read_topic(&kafka, &topic, |record| {
+            if shown == limit {
+                return ControlFlow::Break(());
+            }
+            if feature.as_ref().is_some_and(|feature| record.key.as_deref() != Some(feature.as_bytes())) {
+                return ControlFlow::Continue(());
+            }
+            shown += 1;
+            if sender.blocking_send(Ok(record)).is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if let Err(fault) = ended {
+            let _ = sender.blocking_send(Err(fault));
+        }
+    });
+    Ok(receiver)
+}
+
+async fn resolver(url: &str) -> Result<Resolver, Failure> {
+    let store = store::open(url, LocalDirectory::Expect)?;
+    store::check(&store).await?;
+    // A person looks once: what is missing now is told now.
+    let retry = RetrySettings { fresh_window_seconds: 0, damaged_retries: 0, ..RetrySettings::default() };
+    let limits = (retry, limits::BODY_BYTES, Budget::new(limits::CONSUME_IN_FLIGHT_BYTES));
+    Ok(Resolver::new(store, Arc::new(SystemClock), limits, Arc::default()))
+}
+
+async fn show(args: &InspectArgs, record: &StoredRecord, resolver: Option<&Resolver>, report: &mut Report) -> Result<(), Failure> {
+    report.envelopes += 1;
+    let place = format!("{}/{}", record.partition, record.offset);
+    let value = record.value.as_deref().unwrap_or_default();
+    let envelope = match Envelope::decode(value) {
+        Ok(envelope) => envelope,
+        Err(fault) => {
+            report.undecodable += 1;
+            return console::out(&format!("{place}  no envelope: {}\n", fault.one_line()));
+        }
+    };
+    let checked = match (&envelope.content, resolver) {
+        (Content::Claim(claim), Some(resolver)) => check(*claim, resolver, report).await,
+        _ => String::new(),
+    };
+    match envelope.content {
+        Content::Inline(_) => report.inline += 1,
+        Content::Claim(_) => report.stored += 1,
+    }
+    if args.json {
+        let text = String::from_utf8_lossy(value).replace(['\n', '\r'], " ");
+        return console::out(&format!("{text}\n"));
+    }
+    console::out(&format!("{place}  {}{checked}\n", console::printable(&described(&envelope, record))))
+}
+
+async fn check(claim: ClaimCheck, resolver: &Resolver, report: &mut Report) -> String {
+    let resolved = match resolver.admit(claim).await {
+        Ok(share) => resolver.resolve(claim, SystemClock.now(), share).await.map(drop),
+        Err(fault) => Err(fault),
+    };
+    match resolved {
+        Ok(()) => {
+            report.verified += 1;
+            "  verified".to_owned()
+        }
+        Err(fault) => {
+            report.wrong += 1;
+            format!("  {}: {}", fault.kind.reason(), fault.one_line())
+        }
+    }
+}
+
+fn described(envelope: &Envelope, record: &StoredRecord) -> String {
+    let time = record.timestamp.map(|time| time.to_rfc3339()).unwrap_or_default();
+    let bbox = envelope.bbox.map_or_else(|| "no place".to_owned(), |bbox| bbox.to_string());
+    let vertices = envelope.vertex_count.map_or_else(String::new, |count| format!("  {count} vertices"));
+    let suspect = if envelope.suspect { "  suspect" } else { "" };
+    let version = envelope.version.map_or_else(String::new, |version| format!(" v{version}"));
+    let content = match &envelope.content {
+        Content::Inline(inline) => format!("inline {} of {}", inline.member.name(), console::bytes(inline.bytes.len() as u64)),
+        Content::Claim(claim) => format!("stored {} as {}", console::bytes(claim.length), claim.digest),
+    };
+    format!("{time}  {}{version}  {bbox}{suspect}{vertices}  {content}  event {}", envelope.feature_id, envelope.event_id)
+}

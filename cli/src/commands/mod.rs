@@ -1,0 +1,22 @@
+//! The commands. Each builds its components from its flags, calls one library function, and prints.
+
+pub(crate) mod consume;
+pub(crate) mod demo;
+pub(crate) mod extent;
+pub(crate) mod inspect;
+pub(crate) mod publish;
+
+use std::process::ExitCode;
+
+use crate::{args::Command, failure::Failure};
+
+/// Runs a command and returns its exit status.
+pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Demo(args) => demo::run(args).await,
+        Command::Publish(args) => publish::run(args).await,
+        Command::Consume(args) => consume::run(args).await,
+        Command::Extent(args) => extent::run(args).await,
+        Command::Inspect(args) => inspect::run(args).await,
+    }
+}

@@ -1,0 +1,38 @@
+//! `--sink`.
+
+use std::{str::FromStr, sync::Arc};
+
+use geoclaim_consumer::sink::{Sink, gpkg::GeoPackageSink, stdout::LineSink};
+
+use crate::failure::Failure;
+
+/// Where effects go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SinkTarget {
+    GeoPackage(String),
+    StandardOutput,
+}
+
+impl FromStr for SinkTarget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("gpkg", file)) if !file.is_empty() => Ok(Self::GeoPackage(file.strip_prefix("//").unwrap_or(file).to_owned())),
+            Some(("stdout", "")) => Ok(Self::StandardOutput),
+            _ if text == "stdout" || text == "-" => Ok(Self::StandardOutput),
+            _ if text.ends_with(".gpkg") && !text.contains("://") => Ok(Self::GeoPackage(text.to_owned())),
+            _ => Err("expected gpkg:FILE (a GeoPackage) or stdout: (one GeoJSON feature a line)".to_owned()),
+        }
+    }
+}
+
+impl SinkTarget {
+    /// Opens the sink; its ledger is kept by `consumer`.
+    pub(crate) fn open(&self, consumer: &str) -> Result<Arc<dyn Sink>, Failure> {
+        Ok(match self {
+            Self::GeoPackage(file) => Arc::new(GeoPackageSink::open(file, consumer)?),
+            Self::StandardOutput => Arc::new(LineSink::new(std::io::stdout())),
+        })
+    }
+}
