@@ -1,1 +1,14 @@
+//! What the suites stand on: the real components, the real binary, and a store that fails on demand.
+//!
+//! It promises that nothing which a test has started outlives the test process, and that a component which cannot be
+//! had is never skipped in silence: see [`components::require`].
+//!
+//! ```
+//! use geoclaim_tests::sample;
+//! assert!(sample::squares(120).len() > 262_144);
+//! ```
 
+pub mod binary;
+pub mod components;
+pub mod faulty;
+pub mod sample;

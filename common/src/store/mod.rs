@@ -89,7 +89,8 @@ pub fn open(url: &str, directory: LocalDirectory) -> Result<Store, Fault> {
 /// # Errors
 /// [`FaultKind::Configuration`] or [`FaultKind::Unavailable`].
 pub async fn check(store: &Store) -> Result<(), Fault> {
-    match store.head(&key::of(&Digest::of(b"geoclaim start-up check"))).await {
+    // Not HEAD: its answer has no text, and only the text tells a missing bucket from a missing key.
+    match store.get(&key::of(&Digest::of(b"geoclaim start-up check"))).await {
         Ok(_) => Ok(()),
         Err(error) => match fault_of(&error) {
             Fault { kind: FaultKind::Missing, .. } => Ok(()),

@@ -1,0 +1,13 @@
+//! The integration suite, one binary. Suites against the embedded broker and a local or in-memory store need nothing
+//! installed; those against Apache Kafka and SeaweedFS run wherever `tests/setup` could bring them.
+
+mod architecture;
+mod cli;
+mod contracts;
+mod countries;
+mod damage;
+mod demo;
+mod extents;
+mod interop;
+mod order;
+mod support;
