@@ -12,7 +12,9 @@ use crate::console;
 pub(crate) fn shutdown() -> impl Future<Output = ()> + Send + use<> {
     let (sender, mut receiver) = watch::channel(false);
     tokio::spawn(async move {
-        let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else { return };
+        let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+            return;
+        };
         let mut count = 0;
         loop {
             tokio::select! {

@@ -23,7 +23,9 @@ pub struct Bbox {
 
 /// The four numbers are no box.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("[{0}, {1}, {2}, {3}] is no bbox: expected [west, south, east, north] in degrees, -180 to 180 and -90 to 90, south not above north")]
+#[error(
+    "[{0}, {1}, {2}, {3}] is no bbox: expected [west, south, east, north] in degrees, -180 to 180 and -90 to 90, south not above north"
+)]
 pub struct NotABbox(f64, f64, f64, f64);
 
 impl Bbox {
@@ -37,9 +39,7 @@ impl Bbox {
     pub fn new(west: f64, south: f64, east: f64, north: f64) -> Result<Self, NotABbox> {
         let longitudes = (-180.0..=180.0).contains(&west) && (-180.0..=180.0).contains(&east);
         let latitudes = south >= -90.0 && south <= north && north <= 90.0;
-        (longitudes && latitudes)
-            .then_some(Self { west, south, east, north })
-            .ok_or(NotABbox(west, south, east, north))
+        (longitudes && latitudes).then_some(Self { west, south, east, north }).ok_or(NotABbox(west, south, east, north))
     }
 
     /// Returns `[west, south, east, north]`.

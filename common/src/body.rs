@@ -3,11 +3,7 @@
 use bytes::Bytes;
 use object_store::path::Path;
 
-use crate::{
-    Digest, Fault, FaultKind,
-    digest::Digester,
-    key,
-};
+use crate::{Digest, Fault, FaultKind, digest::Digester, key};
 
 /// Digest and length of a stored body; the key is derived from the digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

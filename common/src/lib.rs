@@ -13,6 +13,7 @@ pub mod key;
 pub mod limits;
 pub mod store;
 pub mod stream;
+pub mod telemetry;
 
 pub use bbox::Bbox;
 pub use body::{Body, ClaimCheck};

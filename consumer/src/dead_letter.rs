@@ -76,21 +76,27 @@ mod tests {
     #[tokio::test]
     async fn a_letter_keeps_the_record_and_says_why() {
         let sink = MemorySink::default();
-        let record = OutgoingRecord { key: None, value: Some(Bytes::from_static(b"\xff\x00")), headers: vec![("x".into(), None)] };
+        let record =
+            OutgoingRecord { key: None, value: Some(Bytes::from_static(b"\xff\x00")), headers: vec![("x".into(), None)] };
         let origin = Origin { topic: "t".into(), partition: 3, offset: 7, timestamp_ms: Some(9) };
         let fault = Fault::new(FaultKind::Corrupt, "expected a\nfound b");
         DeadLetters::new(Arc::new(sink.clone())).set_aside(record.clone(), &origin, &fault).await.unwrap();
         let letter = &sink.records()[0];
         assert_eq!((&letter.key, &letter.value, &letter.headers[0]), (&record.key, &record.value, &record.headers[0]));
-        let said: Vec<String> =
-            letter.headers[1..].iter().map(|(name, value)| format!("{name}={}", String::from_utf8_lossy(value.as_ref().unwrap()))).collect();
-        assert_eq!(said[..6], [
-            "geoclaim.reason=body_corrupt",
-            "geoclaim.detail=expected a\\nfound b",
-            "geoclaim.topic=t",
-            "geoclaim.partition=3",
-            "geoclaim.offset=7",
-            "geoclaim.timestamp=9"
-        ]);
+        let said: Vec<String> = letter.headers[1..]
+            .iter()
+            .map(|(name, value)| format!("{name}={}", String::from_utf8_lossy(value.as_ref().unwrap())))
+            .collect();
+        assert_eq!(
+            said[..6],
+            [
+                "geoclaim.reason=body_corrupt",
+                "geoclaim.detail=expected a\\nfound b",
+                "geoclaim.topic=t",
+                "geoclaim.partition=3",
+                "geoclaim.offset=7",
+                "geoclaim.timestamp=9"
+            ]
+        );
     }
 }

@@ -40,8 +40,9 @@ impl Default for ConsumeSettings {
     }
 }
 
-/// What a fetched body takes of the budget: its bytes, and about as many again for its geometry on the way to a sink.
-pub(crate) const COST_OF_A_BODY: u64 = 2;
+/// What a fetched body takes of the budget: its bytes, and on the way to a sink its geometry twice, once encoded and
+/// once in the database's hands, each at most as long as the text.
+pub(crate) const COST_OF_A_BODY: u64 = 3;
 
 impl ConsumeSettings {
     /// Checks that the settings can work together.

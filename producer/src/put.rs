@@ -11,9 +11,10 @@ use geoclaim_common::{
     clock::Stopwatch,
     fault::{RetrySettings, pause},
     store::{Store, fault_of},
+    telemetry,
 };
-use object_store::{Error, ObjectStoreExt as _, PutMode, PutPayload};
 use object_store::ObjectStore as _;
+use object_store::{Error, ObjectStoreExt as _, PutMode, PutPayload};
 
 /// What a put came to. Either way the body was seen in the store with its right size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub async fn put(store: &Store, body: &Body, retry: &RetrySettings, deadline: Du
         if started.elapsed() + wait > deadline {
             return Err(Fault::unavailable(format!("body not stored within {} s: {}", deadline.as_secs(), fault.detail)));
         }
-        tracing::debug!(%fault, failures, "put is tried again");
+        telemetry::retried("put", &fault, failures);
         tokio::time::sleep(wait).await;
     }
 }
@@ -70,7 +71,7 @@ async fn attempt(store: &Store, body: &Body) -> Result<Option<Put>, Fault> {
         None => Ok(None),
         Some(size) if size == body.claim().length => Ok(Some(Put::Present)),
         Some(size) => {
-            tracing::warn!(%key, size, expected = body.claim().length, "an object of the wrong size is overwritten");
+            telemetry::body_repaired(&key, size, body.claim().length);
             store.put_opts(&key, payload(), PutMode::Overwrite.into()).await.map_err(|error| fault_of(&error))?;
             confirmed(store, body, Put::Repaired).await
         }

@@ -32,7 +32,9 @@ pub fn path() -> &'static Path {
         assert!(output.status.success(), "the binary builds");
         let messages = String::from_utf8_lossy(&output.stdout).into_owned();
         let found = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut executables = found.filter(|message| message["target"]["name"] == "geoclaim").filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+        let mut executables = found
+            .filter(|message| message["target"]["name"] == "geoclaim")
+            .filter_map(|message| message["executable"].as_str().map(PathBuf::from));
         executables.next().expect("cargo names the executable")
     })
 }
@@ -168,7 +170,10 @@ impl Running {
 
     fn look_at_memory(&mut self) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
         self.peak_bytes = self.peak_bytes.max(peak.unwrap_or(0) * 1024);
     }
 }

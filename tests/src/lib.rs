@@ -12,3 +12,8 @@ pub mod binary;
 pub mod components;
 pub mod faulty;
 pub mod sample;
+
+/// Compiles and runs the example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

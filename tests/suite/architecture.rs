@@ -12,20 +12,27 @@ use serde_json::Value;
 /// Returns each crate's dependencies, those for its tests left out.
 fn dependencies() -> BTreeMap<String, Vec<String>> {
     let cargo = option_env!("CARGO").unwrap_or("cargo");
-    let output = Command::new(cargo).args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(workspace()).output().unwrap();
+    let output =
+        Command::new(cargo).args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(workspace()).output().unwrap();
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let names = |package: &Value| {
         let all = package["dependencies"].as_array().unwrap().iter().filter(|dependency| dependency["kind"].is_null());
         all.map(|dependency| dependency["name"].as_str().unwrap().to_owned()).collect()
     };
-    metadata["packages"].as_array().unwrap().iter().map(|package| (package["name"].as_str().unwrap().to_owned(), names(package))).collect()
+    metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|package| (package["name"].as_str().unwrap().to_owned(), names(package)))
+        .collect()
 }
 
 #[test]
 fn arrows_point_down() {
     let dependencies = dependencies();
     let ours = |name: &str| {
-        let mut ours: Vec<&str> = dependencies[name].iter().map(String::as_str).filter(|name| name.starts_with("geoclaim")).collect();
+        let mut ours: Vec<&str> =
+            dependencies[name].iter().map(String::as_str).filter(|name| name.starts_with("geoclaim")).collect();
         ours.sort_unstable();
         ours
     };
@@ -43,7 +50,8 @@ fn arrows_point_down() {
 /// Returns the source files of the libraries and the binary, with their paths from the workspace's root.
 fn sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let mut folders: Vec<PathBuf> = ["common/src", "producer/src", "consumer/src", "cli/src"].iter().map(|folder| workspace().join(folder)).collect();
+    let mut folders: Vec<PathBuf> =
+        ["common/src", "producer/src", "consumer/src", "cli/src"].iter().map(|folder| workspace().join(folder)).collect();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             if entry.is_dir() {
@@ -65,7 +73,8 @@ fn code(path: &Path) -> String {
 }
 
 fn naming(words: &[&str]) -> Vec<String> {
-    let mut files: Vec<String> = sources().into_iter().filter(|(_, text)| words.iter().any(|word| text.contains(word))).map(|(name, _)| name).collect();
+    let mut files: Vec<String> =
+        sources().into_iter().filter(|(_, text)| words.iter().any(|word| text.contains(word))).map(|(name, _)| name).collect();
     files.sort();
     files
 }
@@ -86,9 +95,19 @@ fn each_thing_of_the_outside_world_is_named_in_one_place() {
 #[test]
 fn the_pure_core_is_neither_async_nor_does_it_do_io() {
     let pure = |name: &str| {
-        ["common/src/extent/", "common/src/geojson/", "common/src/envelope/", "common/src/bbox.rs", "common/src/fault.rs", "common/src/stream/watermark.rs", "consumer/src/aoi/", "consumer/src/engine/judge.rs", "producer/src/publish/plan.rs"]
-            .iter()
-            .any(|room| name.starts_with(room))
+        [
+            "common/src/extent/",
+            "common/src/geojson/",
+            "common/src/envelope/",
+            "common/src/bbox.rs",
+            "common/src/fault.rs",
+            "common/src/stream/watermark.rs",
+            "consumer/src/aoi/",
+            "consumer/src/engine/judge.rs",
+            "producer/src/publish/plan.rs",
+        ]
+        .iter()
+        .any(|room| name.starts_with(room))
     };
     let sources = sources();
     let rooms: Vec<_> = sources.iter().filter(|(name, _)| pure(name)).collect();

@@ -18,11 +18,17 @@ fn a_wrong_command_line_is_status_2_and_says_what_to_do() {
         (vec!["publish", "nowhere.geojson", "--brokers", "localhost:1", "--store", "memory://"], "nowhere.geojson: no such file"),
         (vec!["extent", "/"], "is a directory"),
         (vec!["publish", "-", "--brokers", "localhost:1", "--store", "memory://", "-X", "acks=1"], "property acks cannot be set"),
-        (vec!["publish", "-", "--brokers", "localhost:1", "--store", "memory://", "--id", "index", "--id-property", "x"], "cannot be used with"),
+        (
+            vec!["publish", "-", "--brokers", "localhost:1", "--store", "memory://", "--id", "index", "--id-property", "x"],
+            "cannot be used with",
+        ),
         (vec!["publish", "-", "--brokers", "localhost:1", "--store", "memory://", "--inline-limit", "1"], "inline limit"),
         (vec!["consume", "--aoi", "none.geojson", "--brokers", "localhost:1", "--store", "memory://"], "none.geojson"),
         (vec!["consume", "--aoi", "1,2,3,99", "--brokers", "localhost:1", "--store", "memory://"], "is no bbox"),
-        (vec!["consume", "--aoi", "1,2,3,4", "--sink", "oracle:x", "--brokers", "localhost:1", "--store", "memory://"], "gpkg:FILE"),
+        (
+            vec!["consume", "--aoi", "1,2,3,4", "--sink", "oracle:x", "--brokers", "localhost:1", "--store", "memory://"],
+            "gpkg:FILE",
+        ),
         (vec!["frobnicate"], "unrecognized subcommand"),
     ] {
         let run = binary::run_in(&args, &nothing, b"{}", Some(folder.path()));
@@ -51,7 +57,8 @@ fn a_topic_or_bucket_that_is_not_there_is_named() {
 fn a_repeated_run_has_one_effect_and_another_run_has_its_own() {
     let Some(real) = Real::get() else { return };
     let place = real.place("repeat", 3);
-    let text = lines(&[large("a"), point("b", 1.0, 1.0), "{\"type\":\"Point\",\"coordinates\":[0,0]}".into(), point("c", 100.0, 1.0)]);
+    let text =
+        lines(&[large("a"), point("b", 1.0, 1.0), "{\"type\":\"Point\",\"coordinates\":[0,0]}".into(), point("c", 100.0, 1.0)]);
     let publish = |run: &str| {
         let run = binary::run(&["publish", "-", "--run", run, "--report", "json"], &place.env, text.as_bytes());
         assert_eq!(run.code(), 1, "one feature has no identity: {}", run.stderr);
@@ -59,16 +66,27 @@ fn a_repeated_run_has_one_effect_and_another_run_has_its_own() {
         run.report()
     };
     let first = publish("nightly");
-    assert_eq!((&first["read"], &first["rejected"], &first["published"], &first["stored"], &first["bodies_written"]), (&4.into(), &1.into(), &3.into(), &1.into(), &1.into()));
+    assert_eq!(
+        (&first["read"], &first["rejected"], &first["published"], &first["stored"], &first["bodies_written"]),
+        (&4.into(), &1.into(), &3.into(), &1.into(), &1.into())
+    );
     assert_eq!(publish("nightly")["bodies_written"], 0);
     let folder = tempfile::tempdir().unwrap();
     let consume = || {
-        let run = binary::run_in(&["consume", "--aoi", "0,0,40,40", "--until-end", "--report", "json"], &place.env, b"", Some(folder.path()));
+        let run = binary::run_in(
+            &["consume", "--aoi", "0,0,40,40", "--until-end", "--report", "json"],
+            &place.env,
+            b"",
+            Some(folder.path()),
+        );
         assert_eq!(run.code(), 0, "{}", run.stderr);
         run.report()
     };
     let report = consume();
-    assert_eq!((&report["consumed"], &report["applied"], &report["duplicate"], &report["discarded"]), (&6.into(), &2.into(), &2.into(), &2.into()));
+    assert_eq!(
+        (&report["consumed"], &report["applied"], &report["duplicate"], &report["discarded"]),
+        (&6.into(), &2.into(), &2.into(), &2.into())
+    );
     assert_eq!(consume()["consumed"], 0, "the offsets have advanced");
     publish("another");
     assert_eq!(consume()["applied"], 2, "another run is other events");

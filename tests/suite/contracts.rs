@@ -52,13 +52,18 @@ async fn stores_keep_their_contract() {
 async fn seaweedfs_keeps_the_contract_of_a_store() {
     let Some(weed) = require("seaweedfs", SeaweedFs::shared()) else { return };
     weed.create_bucket("contract").unwrap();
-    let builder = object_store::aws::AmazonS3Builder::new().with_bucket_name("contract").with_endpoint(weed.endpoint()).with_allow_http(true);
+    let builder = object_store::aws::AmazonS3Builder::new()
+        .with_bucket_name("contract")
+        .with_endpoint(weed.endpoint())
+        .with_allow_http(true);
     let store = builder.with_region("us-east-1").with_access_key_id("any").with_secret_access_key("any").build().unwrap();
     store_contract(Arc::new(object_store::prefix::PrefixStore::new(store, "bodies")), "seaweedfs").await;
 }
 
 fn change(feature: &str, event: &str, version: Option<i64>, x: i32) -> Change {
-    let body = format!(r#"{{"type":"Feature","id":"{feature}","properties":{{"x":{x}}},"geometry":{{"type":"Point","coordinates":[{x},1]}}}}"#);
+    let body = format!(
+        r#"{{"type":"Feature","id":"{feature}","properties":{{"x":{x}}},"geometry":{{"type":"Point","coordinates":[{x},1]}}}}"#
+    );
     let (extent, outline) = geoclaim_common::extent::measure(body.as_bytes(), &Default::default()).unwrap();
     Change {
         feature_id: feature.into(),
@@ -80,9 +85,15 @@ async fn apply(sink: &Arc<dyn Sink>, changes: Vec<Change>) -> Vec<Effect> {
 async fn sink_contract(sink: Arc<dyn Sink>) {
     use Effect::{Applied, Duplicate, Stale};
     assert_eq!(apply(&sink, vec![]).await, []);
-    assert_eq!(apply(&sink, vec![change("f", "e1", None, 1), change("f", "e1", None, 1), change("g", "e2", Some(5), 2)]).await, [Applied, Duplicate, Applied]);
+    assert_eq!(
+        apply(&sink, vec![change("f", "e1", None, 1), change("f", "e1", None, 1), change("g", "e2", Some(5), 2)]).await,
+        [Applied, Duplicate, Applied]
+    );
     assert_eq!(apply(&sink, vec![change("f", "e1", None, 1)]).await, [Duplicate]);
-    assert_eq!(apply(&sink, vec![change("g", "e3", Some(4), 3), change("g", "e4", Some(6), 4), change("g", "e5", Some(6), 5)]).await, [Stale, Applied, Stale]);
+    assert_eq!(
+        apply(&sink, vec![change("g", "e3", Some(4), 3), change("g", "e4", Some(6), 4), change("g", "e5", Some(6), 5)]).await,
+        [Stale, Applied, Stale]
+    );
     assert_eq!(apply(&sink, vec![change("f", "e6", None, 6)]).await, [Applied], "the same feature soon after");
     let many = |_| {
         let sink = Arc::clone(&sink);
@@ -103,8 +114,13 @@ async fn sinks_keep_their_contract() {
         let mut rows = connection.prepare("SELECT feature_id, properties FROM features ORDER BY feature_id").unwrap();
         rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().collect::<Result<_, _>>().unwrap()
     };
-    assert_eq!(state, [("f", "{\"x\":6}"), ("g", "{\"x\":4}"), ("h", "{\"x\":7}")].map(|(id, properties)| (id.to_owned(), properties.to_owned())));
-    let ledger: i64 = connection.query_row("SELECT count(*) FROM geoclaim_ledger WHERE consumer = 'c'", [], |row| row.get(0)).unwrap();
+    assert_eq!(
+        state,
+        [("f", "{\"x\":6}"), ("g", "{\"x\":4}"), ("h", "{\"x\":7}")]
+            .map(|(id, properties)| (id.to_owned(), properties.to_owned()))
+    );
+    let ledger: i64 =
+        connection.query_row("SELECT count(*) FROM geoclaim_ledger WHERE consumer = 'c'", [], |row| row.get(0)).unwrap();
     assert_eq!(ledger, 7, "a row for every event, stale ones too");
     sink_contract(Arc::new(LineSink::new(std::io::sink()))).await;
 }
@@ -113,7 +129,8 @@ async fn sinks_keep_their_contract() {
 async fn two_processes_on_one_geopackage_apply_an_event_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f.gpkg");
-    let sinks: Vec<Arc<dyn Sink>> = (0..4).map(|_| Arc::new(GeoPackageSink::open(&path, "c").unwrap()) as Arc<dyn Sink>).collect();
+    let sinks: Vec<Arc<dyn Sink>> =
+        (0..4).map(|_| Arc::new(GeoPackageSink::open(&path, "c").unwrap()) as Arc<dyn Sink>).collect();
     let applied = sinks.into_iter().map(|sink| {
         tokio::spawn(async move {
             let mut applied = 0;
@@ -129,7 +146,11 @@ async fn two_processes_on_one_geopackage_apply_an_event_once() {
 }
 
 fn record(n: usize) -> OutgoingRecord {
-    OutgoingRecord { key: Some(format!("k{}", n % 7).into()), value: Some(format!("v{n}").into()), headers: vec![("h".into(), None)] }
+    OutgoingRecord {
+        key: Some(format!("k{}", n % 7).into()),
+        value: Some(format!("v{n}").into()),
+        headers: vec![("h".into(), None)],
+    }
 }
 
 /// What is acknowledged is delivered, in order for each key; what is settled is not delivered again, and what is not
@@ -172,7 +193,11 @@ async fn read(settings: &KafkaSettings, topic: &str, group: &str, settled: usize
         assert_eq!(record.headers, [("h".to_owned(), None)]);
         assert!(record.timestamp.is_some());
         seen.push((text(&record.key), text(&record.value)[1..].parse().unwrap()));
-        if seen.len() <= settled { record.ticket.settle() } else { unsettled.push(record.ticket) }
+        if seen.len() <= settled {
+            record.ticket.settle()
+        } else {
+            unsettled.push(record.ticket)
+        }
         if settled != usize::MAX && seen.len() == 500 {
             source.stop();
         }

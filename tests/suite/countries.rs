@@ -31,16 +31,21 @@ const AREAS: [[f64; 4]; 11] = [
 ];
 
 fn area_file(areas: &[[f64; 4]]) -> String {
-    let features: Vec<Value> =
-        areas.iter().enumerate().map(|(n, bbox)| json!({"type": "Feature", "id": format!("area-{n}"), "bbox": bbox, "geometry": null})).collect();
+    let features: Vec<Value> = areas
+        .iter()
+        .enumerate()
+        .map(|(n, bbox)| json!({"type": "Feature", "id": format!("area-{n}"), "bbox": bbox, "geometry": null}))
+        .collect();
     json!({"type": "FeatureCollection", "features": features}).to_string()
 }
 
 /// Returns, for each area, the countries that `geo` says intersect it.
 fn expected(countries: &Path) -> Vec<BTreeSet<String>> {
-    let collection: geojson::FeatureCollection = std::fs::read_to_string(countries).unwrap().parse::<geojson::GeoJson>().unwrap().try_into().unwrap();
+    let collection: geojson::FeatureCollection =
+        std::fs::read_to_string(countries).unwrap().parse::<geojson::GeoJson>().unwrap().try_into().unwrap();
     let planar = |[west, south, east, north]: [f64; 4]| Bbox::new(west, south, east, north).unwrap().planar().collect::<Vec<_>>();
-    let rects: Vec<Vec<Rect>> = AREAS.iter().map(|area| planar(*area).into_iter().map(|[w, s, e, n]| Rect::new((w, s), (e, n))).collect()).collect();
+    let rects: Vec<Vec<Rect>> =
+        AREAS.iter().map(|area| planar(*area).into_iter().map(|[w, s, e, n]| Rect::new((w, s), (e, n))).collect()).collect();
     let mut met = vec![BTreeSet::new(); AREAS.len()];
     for feature in collection.features {
         let id = feature.properties.as_ref().unwrap()["A3"].as_str().unwrap().to_owned();
@@ -52,7 +57,9 @@ fn expected(countries: &Path) -> Vec<BTreeSet<String>> {
         };
         for (area, rects) in rects.iter().enumerate() {
             // Only what `geo` itself would rule out at once is left out here.
-            let near = |polygon: &&geo::Polygon| rects.iter().any(|rect| polygon.bounding_rect().is_some_and(|bounds| bounds.intersects(rect)));
+            let near = |polygon: &&geo::Polygon| {
+                rects.iter().any(|rect| polygon.bounding_rect().is_some_and(|bounds| bounds.intersects(rect)))
+            };
             if polygons.iter().filter(near).any(|polygon| rects.iter().any(|rect| polygon.intersects(&rect.to_polygon()))) {
                 met[area].insert(id.clone());
             }
@@ -66,7 +73,20 @@ fn consume(place: &Place, folder: &Path, name: &str, areas: &[[f64; 4]]) -> (Run
     std::fs::write(&aoi, area_file(areas)).unwrap();
     let gpkg = folder.join(format!("{name}.gpkg"));
     let sink = format!("gpkg:{}", gpkg.display());
-    let args = ["consume", "--aoi", aoi.to_str().unwrap(), "--group", name, "--sink", &sink, "-e", "--report", "json", "--memory-budget", "96MiB"];
+    let args = [
+        "consume",
+        "--aoi",
+        aoi.to_str().unwrap(),
+        "--group",
+        name,
+        "--sink",
+        &sink,
+        "-e",
+        "--report",
+        "json",
+        "--memory-budget",
+        "96MiB",
+    ];
     let run = binary::run(&args, &place.env, b"");
     assert_eq!(run.code(), 0, "{}", run.stderr);
     let applied = feature_ids(&gpkg).into_iter().collect();
@@ -78,7 +98,8 @@ fn every_country_goes_through_and_exactly_those_that_intersect_are_applied() {
     let Some(real) = Real::get() else { return };
     let Some(countries) = require("countries-land-10m", datasets::countries()) else { return };
     let place = real.place("countries", 4);
-    let published = binary::run(&["publish", "--id-property", "A3", "--report", "json", countries.to_str().unwrap()], &place.env, b"");
+    let published =
+        binary::run(&["publish", "--id-property", "A3", "--report", "json", countries.to_str().unwrap()], &place.env, b"");
     assert_eq!(published.code(), 0, "{}", published.stderr);
     let report = published.report();
     assert_eq!((&report["published"], &report["rejected"]), (&250.into(), &0.into()));
@@ -87,8 +108,10 @@ fn every_country_goes_through_and_exactly_those_that_intersect_are_applied() {
 
     let envelopes = envelopes(&place);
     assert_eq!(envelopes.len(), 250);
-    let lengths: BTreeMap<&str, u64> =
-        envelopes.iter().filter_map(|envelope| Some((envelope["feature_id"].as_str()?, envelope["body_bytes"].as_u64()?))).collect();
+    let lengths: BTreeMap<&str, u64> = envelopes
+        .iter()
+        .filter_map(|envelope| Some((envelope["feature_id"].as_str()?, envelope["body_bytes"].as_u64()?)))
+        .collect();
     for envelope in envelopes.iter().filter(|envelope| envelope["body_key"].is_string()) {
         let digest = envelope["body_sha256"].as_str().unwrap();
         assert_eq!(envelope["body_key"], format!("geom/{}/{digest}.json", &digest[..2]));
@@ -109,8 +132,11 @@ fn every_country_goes_through_and_exactly_those_that_intersect_are_applied() {
         let report = run.report();
         assert_eq!(applied, expected, "{name}");
         // No body is fetched whose bbox does not meet the area, and none twice.
-        let wanted: Vec<u64> =
-            envelopes.iter().filter(|envelope| meets(envelope, &areas)).filter_map(|envelope| lengths.get(envelope["feature_id"].as_str()?).copied()).collect();
+        let wanted: Vec<u64> = envelopes
+            .iter()
+            .filter(|envelope| meets(envelope, &areas))
+            .filter_map(|envelope| lengths.get(envelope["feature_id"].as_str()?).copied())
+            .collect();
         assert_eq!(report["fetched"].as_u64(), Some(wanted.len() as u64), "{name}");
         assert_eq!(report["bytes_fetched"].as_u64(), Some(wanted.iter().sum()), "{name}");
         println!("{name}: {report}, peak {} MiB", run.peak_bytes >> 20);

@@ -94,7 +94,8 @@ async fn a_body_replaced_by_one_of_the_same_length_is_caught_by_its_digest() {
     let (report, _) = bench.consume(records, AREA, store).await;
     assert_eq!((report.applied, report.dead_lettered), (5, 1));
     assert_eq!(bench.reasons(), [(0, "body_corrupt".to_owned())]);
-    let detail = bench.letters.records()[0].headers.iter().find(|(name, _)| name == "geoclaim.detail").unwrap().1.clone().unwrap();
+    let detail =
+        bench.letters.records()[0].headers.iter().find(|(name, _)| name == "geoclaim.detail").unwrap().1.clone().unwrap();
     assert!(String::from_utf8_lossy(&detail).contains(&Digest::of(large("a").as_bytes()).to_string()));
 }
 
@@ -102,7 +103,9 @@ async fn a_body_replaced_by_one_of_the_same_length_is_caught_by_its_digest() {
 async fn hostile_envelopes_are_set_aside_and_fetch_nothing() {
     let digest = Digest::of(b"x");
     let claim = |key: &str, bytes: &str| {
-        format!(r#"{{"feature_id":"f","event_id":"e","bbox":[1,1,2,2],"body_key":"{key}","body_sha256":"{digest}","body_bytes":{bytes}}}"#)
+        format!(
+            r#"{{"feature_id":"f","event_id":"e","bbox":[1,1,2,2],"body_key":"{key}","body_sha256":"{digest}","body_bytes":{bytes}}}"#
+        )
     };
     let good_key = key::of(&digest).to_string();
     let values: Vec<(String, &str)> = vec![
@@ -127,7 +130,8 @@ async fn hostile_envelopes_are_set_aside_and_fetch_nothing() {
     let (report, next) = bench.consume(records.clone(), AREA, Arc::new(faulty.clone())).await;
     assert_eq!(faulty.calls(), [], "no request at all");
     assert_eq!((report.dead_lettered, next), (13, Some(13)));
-    let expected: Vec<(i64, String)> = (0..).zip(values.iter().map(|(_, reason)| (*reason).to_owned()).chain(["malformed".to_owned()])).collect();
+    let expected: Vec<(i64, String)> =
+        (0..).zip(values.iter().map(|(_, reason)| (*reason).to_owned()).chain(["malformed".to_owned()])).collect();
     assert_eq!(bench.reasons(), expected);
     for (letter, record) in bench.letters.records().iter().zip(&records) {
         assert_eq!((&letter.key, &letter.value), (&record.key, &record.value), "the original bytes");

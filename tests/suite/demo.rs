@@ -15,7 +15,10 @@ fn demo(folder: &std::path::Path) -> Value {
 }
 
 fn outcomes(consume: &Value) -> u64 {
-    ["discarded", "applied", "duplicate", "stale", "rejected", "left", "dead_lettered"].iter().map(|name| consume[name].as_u64().unwrap()).sum()
+    ["discarded", "applied", "duplicate", "stale", "rejected", "left", "dead_lettered"]
+        .iter()
+        .map(|name| consume[name].as_u64().unwrap())
+        .sum()
 }
 
 #[test]
@@ -59,8 +62,12 @@ fn gdal_reads_what_was_applied(gpkg: &std::path::Path, applied: u64) {
         .unwrap();
     let read: Value = serde_json::from_slice(&json.stdout).unwrap();
     let source: Value = serde_json::from_slice(&std::fs::read(workspace().join("cli/sample/features.geojson")).unwrap()).unwrap();
-    let sources: BTreeMap<&str, &Value> =
-        source["features"].as_array().unwrap().iter().map(|feature| (feature["id"].as_str().unwrap(), &feature["geometry"])).collect();
+    let sources: BTreeMap<&str, &Value> = source["features"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|feature| (feature["id"].as_str().unwrap(), &feature["geometry"]))
+        .collect();
     let features = read["features"].as_array().unwrap();
     assert_eq!(features.len() as u64, applied);
     for feature in features {

@@ -33,14 +33,18 @@ fn rejected(input: &[u8]) -> (String, String) {
 }
 
 fn multipolygon(boxes: &[[f64; 4]]) -> String {
-    let rings: Vec<String> = boxes.iter().map(|[w, s, e, n]| format!("[[[{w},{s}],[{e},{s}],[{e},{n}],[{w},{n}],[{w},{s}]]]")).collect();
+    let rings: Vec<String> =
+        boxes.iter().map(|[w, s, e, n]| format!("[[[{w},{s}],[{e},{s}],[{e},{n}],[{w},{n}],[{w},{s}]]]")).collect();
     format!(r#"{{"type":"MultiPolygon","coordinates":[{}]}}"#, rings.join(","))
 }
 
 #[test]
 fn the_antimeridian_and_the_poles() {
     assert_eq!(bbox(&multipolygon(&[[179.0, -1.0, 180.0, 1.0], [-180.0, -1.0, -179.0, 1.0]])), json!([179.0, -1.0, -179.0, 1.0]));
-    assert_eq!(bbox(&multipolygon(&[[165.87, -52.0, 178.0, -34.0], [-177.0, -44.0, -176.15, -29.0]])), json!([165.87, -52.0, -176.15, -29.0]));
+    assert_eq!(
+        bbox(&multipolygon(&[[165.87, -52.0, 178.0, -34.0], [-177.0, -44.0, -176.15, -29.0]])),
+        json!([165.87, -52.0, -176.15, -29.0])
+    );
     let unsplit = r#"{"type":"Polygon","coordinates":[[[179,-1],[-179,-1],[-179,1],[179,1],[179,-1]]]}"#;
     assert_eq!(extent(unsplit)["suspect"], true);
     assert_eq!(bbox(unsplit), json!([-180.0, -1.0, 180.0, 1.0]));
@@ -65,7 +69,9 @@ fn the_real_countries_that_cross_the_antimeridian_and_no_others() {
     assert_eq!(crossing, ["FJI", "FRA", "KIR", "NZL", "RUS", "UMI", "USA"]);
     assert_eq!(of("CAN")["vertex_count"], 1_387_507);
     assert_eq!(of("RUS")["vertex_count"], 1_418_048);
-    let rounded = |line: &Value| line["bbox"].as_array().unwrap().iter().map(|n| (n.as_f64().unwrap() * 100.0).round() / 100.0).collect::<Vec<_>>();
+    let rounded = |line: &Value| {
+        line["bbox"].as_array().unwrap().iter().map(|n| (n.as_f64().unwrap() * 100.0).round() / 100.0).collect::<Vec<_>>()
+    };
     assert_eq!(rounded(of("NZL")), [165.87, -52.62, -176.15, -29.24]);
     assert_eq!(rounded(of("ATA")), [-180.0, -85.05, 180.0, -60.51]);
 }
@@ -77,7 +83,11 @@ fn real_data_that_is_dirty_on_purpose_is_measured_or_named_and_never_panics() {
     let mut folders = vec![folder];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if entry.is_dir() { folders.push(entry) } else if entry.extension().is_some_and(|end| end == "json" || end == "geojson") { files.push(entry) }
+            if entry.is_dir() {
+                folders.push(entry)
+            } else if entry.extension().is_some_and(|end| end == "json" || end == "geojson") {
+                files.push(entry)
+            }
         }
     }
     files.retain(|file| std::fs::read_to_string(file).is_ok_and(|text| text.contains("\"FeatureCollection\"")));
@@ -109,16 +119,29 @@ fn a_collection_of_millions_of_vertices_is_one_body() {
 #[test]
 fn kinds_and_members() {
     let point = r#"{"coordinates":[1,2],"type":"Point"}"#;
-    assert_eq!(extent(point), json!({"feature_id": null, "kind": "Point", "bbox": [1.0, 2.0, 1.0, 2.0], "vertex_count": 1, "bytes": point.len()}));
-    let feature = format!(r#"{{"geometry":{point},"id":7,"foreign":{{"coordinates":[99,99]}},"bbox":[0,0,0,9,9,9],"type":"Feature"}}"#);
-    assert_eq!(extent(&feature), json!({"feature_id": "7", "kind": "Feature", "bbox": [1.0, 2.0, 1.0, 2.0], "vertex_count": 1, "bytes": feature.len()}));
+    assert_eq!(
+        extent(point),
+        json!({"feature_id": null, "kind": "Point", "bbox": [1.0, 2.0, 1.0, 2.0], "vertex_count": 1, "bytes": point.len()})
+    );
+    let feature =
+        format!(r#"{{"geometry":{point},"id":7,"foreign":{{"coordinates":[99,99]}},"bbox":[0,0,0,9,9,9],"type":"Feature"}}"#);
+    assert_eq!(
+        extent(&feature),
+        json!({"feature_id": "7", "kind": "Feature", "bbox": [1.0, 2.0, 1.0, 2.0], "vertex_count": 1, "bytes": feature.len()})
+    );
     let (lines, code) = extent_with(format!(r#"{{"features":[{feature},{{"type":"Feature","geometry":null,"properties":null}},{feature}],"type":"FeatureCollection"}}"#).as_bytes(), &[]);
     assert_eq!((lines.len(), code), (3, 0), "a null geometry is valid and the reader goes on");
     assert_eq!(lines[1]["bbox"], Value::Null);
-    for empty in [r#"{"type":"MultiPolygon","coordinates":[]}"#, r#"{"type":"Polygon","coordinates":[[]]}"#, r#"{"type":"GeometryCollection","geometries":[]}"#] {
+    for empty in [
+        r#"{"type":"MultiPolygon","coordinates":[]}"#,
+        r#"{"type":"Polygon","coordinates":[[]]}"#,
+        r#"{"type":"GeometryCollection","geometries":[]}"#,
+    ] {
         assert_eq!(bbox(empty), Value::Null, "{empty}");
     }
-    let nested = format!(r#"{{"type":"GeometryCollection","geometries":[{point},{{"type":"GeometryCollection","geometries":[{{"type":"Point","coordinates":[5,6]}}]}}]}}"#);
+    let nested = format!(
+        r#"{{"type":"GeometryCollection","geometries":[{point},{{"type":"GeometryCollection","geometries":[{{"type":"Point","coordinates":[5,6]}}]}}]}}"#
+    );
     assert_eq!(bbox(&nested), json!([1.0, 2.0, 5.0, 6.0]));
     let whole = format!(r#"{{"type":"FeatureCollection","features":[{feature}]}}"#);
     let (lines, _) = extent_with(whole.as_bytes(), &["--as", "body"]);
@@ -140,7 +163,8 @@ fn numbers_and_bytes() {
     }
     let (error, _) = rejected(br#"{"type":"Point","coordinates":[8.5,100]}"#);
     assert!(error.contains("swapped"), "{error}");
-    let (error, _) = rejected(br#"{"type":"Point","coordinates":[1,2],"crs":{"type":"name","properties":{"name":"EPSG:25832"}}}"#);
+    let (error, _) =
+        rejected(br#"{"type":"Point","coordinates":[1,2],"crs":{"type":"name","properties":{"name":"EPSG:25832"}}}"#);
     assert!(error.contains("EPSG:25832"), "{error}");
 }
 
@@ -190,7 +214,10 @@ fn invalid_and_hostile_input_is_an_error_with_a_place() {
         ("a position of one", br#"{"type":"Point","coordinates":[1]}"#.to_vec()),
         ("mixed", br#"{"type":"LineString","coordinates":[[1,2],3]}"#.to_vec()),
         ("an object for coordinates", br#"{"type":"Point","coordinates":{"x":1,"y":2}}"#.to_vec()),
-        ("a feature in a geometry", br#"{"type":"GeometryCollection","geometries":[{"type":"Feature","geometry":null}]}"#.to_vec()),
+        (
+            "a feature in a geometry",
+            br#"{"type":"GeometryCollection","geometries":[{"type":"Feature","geometry":null}]}"#.to_vec(),
+        ),
         ("a collection in a feature", br#"{"type":"Feature","geometry":{"type":"FeatureCollection","features":[]}}"#.to_vec()),
         ("no geometry member", br#"{"type":"Feature","properties":{}}"#.to_vec()),
         ("features that is no array", br#"{"type":"FeatureCollection","features":{}}"#.to_vec()),

@@ -49,11 +49,17 @@ fn plain_envelopes_of_a_producer_in_python_are_consumed() {
     assert!(events >= 3);
     let gpkg = folder.path().join("out.gpkg");
     let sink = format!("gpkg:{}", gpkg.display());
-    let args = ["consume", "--aoi=-180,-90,180,90", "-e", "--report", "json", "--sink", &sink, "--store", bodies.to_str().unwrap()];
+    let args =
+        ["consume", "--aoi=-180,-90,180,90", "-e", "--report", "json", "--sink", &sink, "--store", bodies.to_str().unwrap()];
     let run = binary::run(&args, &place.env, b"");
     assert_eq!(run.code(), 0, "{}", run.stderr);
     let report = run.report();
-    assert_eq!((report["consumed"].as_u64(), report["applied"].as_u64()), (Some(events as u64), Some(events as u64)), "{report} {}", run.stderr);
+    assert_eq!(
+        (report["consumed"].as_u64(), report["applied"].as_u64()),
+        (Some(events as u64), Some(events as u64)),
+        "{report} {}",
+        run.stderr
+    );
     assert!(report["fetched"].as_u64() >= Some(1));
     assert!(!feature_ids(&gpkg).is_empty());
 }

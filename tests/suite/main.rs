@@ -8,6 +8,7 @@ mod countries;
 mod damage;
 mod demo;
 mod extents;
+mod faults;
 mod interop;
 mod order;
 mod support;

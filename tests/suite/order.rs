@@ -70,7 +70,8 @@ async fn a_body_is_put_and_seen_before_its_envelope_is_sent() {
 async fn a_failed_put_publishes_nothing_and_holds_its_feature_back() {
     let sink = MemorySink::default();
     let bad_key = geoclaim_common::key::of(&geoclaim_common::Digest::of(large("a").as_bytes())).to_string();
-    let store = FaultyStore::new(memory(), move |op, key, _| if op != Op::Head && key == bad_key { Act::Unavailable } else { Act::Pass });
+    let store =
+        FaultyStore::new(memory(), move |op, key, _| if op != Op::Head && key == bad_key { Act::Unavailable } else { Act::Pass });
     let text = lines(&[large("a"), point("b", 1.0, 1.0), point("a", 2.0, 2.0), large("c")]);
     let report = publish_to(Arc::new(store), sink.clone(), run_named("r"), text).await;
     assert_eq!((report.read, report.published, report.failed, report.rejected), (4, 2, 2, 0));
@@ -82,7 +83,10 @@ async fn a_failed_put_publishes_nothing_and_holds_its_feature_back() {
 async fn already_exists_is_not_believed() {
     // A conflict with nothing there, then the put; an answer lost after it was done; an object stored short.
     for (name, script) in [
-        ("conflict", (|op, before| if op == Op::Create && before == 0 { Act::Conflict } else { Act::Pass }) as fn(Op, usize) -> Act),
+        (
+            "conflict",
+            (|op, before| if op == Op::Create && before == 0 { Act::Conflict } else { Act::Pass }) as fn(Op, usize) -> Act,
+        ),
         ("lost", |op, before| if op == Op::Create && before == 0 { Act::DoneButLost } else { Act::Pass }),
         ("short", |op, before| if op == Op::Create && before == 0 { Act::StoredShort(10) } else { Act::Pass }),
         ("outage", |op, before| if op == Op::Create && before < 3 { Act::Unavailable } else { Act::Pass }),
@@ -173,7 +177,8 @@ async fn a_kill_between_put_and_publish_leaves_a_body_and_no_envelope_and_the_re
         assert_eq!((report.published, report.bodies_written), (1, 0), "the body is found and not written again");
         records.extend(sink.records());
     }
-    let ids: Vec<String> = records.iter().map(|record| Envelope::decode(record.value.as_ref().unwrap()).unwrap().event_id).collect();
+    let ids: Vec<String> =
+        records.iter().map(|record| Envelope::decode(record.value.as_ref().unwrap()).unwrap().event_id).collect();
     assert_eq!(ids[0], ids[1]);
     let (report, _) = Bench::new().consume(records, "[0,0,40,40]", store).await;
     assert_eq!((report.applied, report.duplicate), (1, 1));

@@ -82,7 +82,8 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
     store::check(&store).await?;
     let sink = args.sink.open(args.consumer.as_deref().unwrap_or(&args.group))?;
     let dead_letters = DeadLetters::new(Arc::new(KafkaSink::open(&kafka, &letters, letter_bytes)?));
-    let consumer = Consumer { settings, index, store, sink, dead_letters, clock: Arc::new(SystemClock), counters: Arc::default() };
+    let consumer =
+        Consumer { settings, index, store, sink, dead_letters, clock: Arc::new(SystemClock), counters: Arc::default() };
     let end = if args.until_end { SourceEnd::EndOfTopic } else { SourceEnd::Never };
     let source = SourceSettings { group: args.group.clone(), end, ..SourceSettings::default() };
     let report = consume(consumer, &kafka, &topic, &source).await?;
@@ -95,7 +96,12 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Runs a consumer and shows its progress.
-pub(crate) async fn consume(consumer: Consumer, kafka: &KafkaSettings, topic: &str, source: &SourceSettings) -> Result<ConsumeReport, Failure> {
+pub(crate) async fn consume(
+    consumer: Consumer,
+    kafka: &KafkaSettings,
+    topic: &str,
+    source: &SourceSettings,
+) -> Result<ConsumeReport, Failure> {
     let counters = Arc::clone(&consumer.counters);
     let source = KafkaSource::open(kafka, topic, source, consumer.triage())?;
     let progress = Progress::of_work();
@@ -146,9 +152,11 @@ async fn ready_topics(kafka: KafkaSettings, topic: String, letters: String) -> R
         if let Some(facts) = topic_facts(&kafka, &letters)? {
             return Ok(facts.max_message_bytes.unwrap_or(letter_bytes));
         }
-        let settings = vec![("max.message.bytes".to_owned(), letter_bytes.to_string()), ("retention.ms".to_owned(), "-1".to_owned())];
+        let settings =
+            vec![("max.message.bytes".to_owned(), letter_bytes.to_string()), ("retention.ms".to_owned(), "-1".to_owned())];
         let wanted = NewTopic { name: letters.clone(), partitions: facts.partitions, settings };
-        let hint = |fault: Fault| Fault::configuration(format!("{}: make it, or name another by --dead-letter-topic", fault.detail));
+        let hint =
+            |fault: Fault| Fault::configuration(format!("{}: make it, or name another by --dead-letter-topic", fault.detail));
         create_topic(&kafka, &wanted).map_err(hint)?;
         wait_for_topic(&kafka, &letters)?;
         Ok(letter_bytes)
@@ -157,12 +165,35 @@ async fn ready_topics(kafka: KafkaSettings, topic: String, letters: String) -> R
 }
 
 fn tell(report: &ConsumeReport) {
-    let ConsumeReport { consumed, discarded, applied, duplicate, stale, rejected, left, dead_lettered, fetched, bytes_fetched, bytes_not_fetched, seconds } = report;
-    console::line(&format!("consumed {} events in {seconds:.1} s: {} applied, {discarded} discarded", console::strong(consumed), console::strong(applied)));
-    let others = [(duplicate, "duplicate"), (stale, "stale"), (rejected, "rejected"), (left, "left"), (dead_lettered, "dead-lettered")];
-    let others: Vec<String> = others.iter().filter(|(count, _)| **count > 0).map(|(count, name)| format!("{count} {name}")).collect();
+    let ConsumeReport {
+        consumed,
+        discarded,
+        applied,
+        duplicate,
+        stale,
+        rejected,
+        left,
+        dead_lettered,
+        fetched,
+        bytes_fetched,
+        bytes_not_fetched,
+        seconds,
+    } = report;
+    console::line(&format!(
+        "consumed {} events in {seconds:.1} s: {} applied, {discarded} discarded",
+        console::strong(consumed),
+        console::strong(applied)
+    ));
+    let others =
+        [(duplicate, "duplicate"), (stale, "stale"), (rejected, "rejected"), (left, "left"), (dead_lettered, "dead-lettered")];
+    let others: Vec<String> =
+        others.iter().filter(|(count, _)| **count > 0).map(|(count, name)| format!("{count} {name}")).collect();
     if !others.is_empty() {
         console::line(&format!("also {}", others.join(", ")));
     }
-    console::line(&format!("fetched {fetched} bodies ({}); {} were never fetched", console::bytes(*bytes_fetched), console::bytes(*bytes_not_fetched)));
+    console::line(&format!(
+        "fetched {fetched} bodies ({}); {} were never fetched",
+        console::bytes(*bytes_fetched),
+        console::bytes(*bytes_not_fetched)
+    ));
 }

@@ -118,7 +118,15 @@ fn tell(Report { publish, consume }: &Report, bodies: &std::path::Path, gpkg: &s
         console::bytes(consume.bytes_fetched),
         strong(console::bytes(consume.bytes_not_fetched)),
     ));
-    let again = if consume.duplicate > 0 { " Run before: what had been applied was recognised, and nothing was applied twice." } else { "" };
+    let again = if consume.duplicate > 0 {
+        " Run before: what had been applied was recognised, and nothing was applied twice."
+    } else {
+        ""
+    };
     console::line(&format!("Applied {}, duplicate {}.{again}", strong(consume.applied), consume.duplicate));
-    console::line(&format!("The GeoPackage is {}: open it in QGIS, or try  ogrinfo -so {} features", strong(gpkg.display()), gpkg.display()));
+    console::line(&format!(
+        "The GeoPackage is {}: open it in QGIS, or try  ogrinfo -so {} features",
+        strong(gpkg.display()),
+        gpkg.display()
+    ));
 }

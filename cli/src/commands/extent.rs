@@ -59,7 +59,11 @@ fn measure_all(args: &ExtentArgs) -> Result<ExitCode, Failure> {
     for source in sources(&args.input.files)? {
         let name = source.name().to_owned();
         let opened = source.open().map_err(|error| Failure::misuse(format!("{name}: {error}")))?;
-        let options = ReadOptions { taken: args.input.taken(), most_bytes: args.input.max_body.as_u64(), crs: args.input.measure().scan.crs };
+        let options = ReadOptions {
+            taken: args.input.taken(),
+            most_bytes: args.input.max_body.as_u64(),
+            crs: args.input.measure().scan.crs,
+        };
         for item in Reader::new(opened, options) {
             report.read += 1;
             match item.and_then(|raw| measured(args, &raw)) {

@@ -104,7 +104,12 @@ async fn resolver(url: &str) -> Result<Resolver, Failure> {
     Ok(Resolver::new(store, Arc::new(SystemClock), limits, Arc::default()))
 }
 
-async fn show(args: &InspectArgs, record: &StoredRecord, resolver: Option<&Resolver>, report: &mut Report) -> Result<(), Failure> {
+async fn show(
+    args: &InspectArgs,
+    record: &StoredRecord,
+    resolver: Option<&Resolver>,
+    report: &mut Report,
+) -> Result<(), Failure> {
     report.envelopes += 1;
     let place = format!("{}/{}", record.partition, record.offset);
     let value = record.value.as_deref().unwrap_or_default();

@@ -235,7 +235,9 @@ async fn ready_topic(args: &PublishArgs, kafka: &KafkaSettings) -> Result<TopicF
         if let Some(facts) = topic_facts(&kafka, &topic)? {
             return Ok(facts);
         }
-        let missing = || Fault::configuration(format!("topic {topic} does not exist at {}: make it, or give --create-topic", kafka.brokers));
+        let missing = || {
+            Fault::configuration(format!("topic {topic} does not exist at {}: make it, or give --create-topic", kafka.brokers))
+        };
         create_topic(&kafka, &wanted.ok_or_else(missing)?)?;
         wait_for_topic(&kafka, &topic)
     };
@@ -254,12 +256,25 @@ pub(crate) fn wait_for_topic(kafka: &KafkaSettings, topic: &str) -> Result<Topic
 }
 
 fn total_bytes(files: &[PathBuf]) -> Option<u64> {
-    let sizes: Option<Vec<u64>> = files.iter().map(|file| std::fs::metadata(file).ok().filter(|meta| meta.is_file()).map(|meta| meta.len())).collect();
+    let sizes: Option<Vec<u64>> =
+        files.iter().map(|file| std::fs::metadata(file).ok().filter(|meta| meta.is_file()).map(|meta| meta.len())).collect();
     sizes.filter(|sizes| !sizes.is_empty()).map(|sizes| sizes.iter().sum())
 }
 
 fn tell(report: &PublishReport, say_run: bool) {
-    let PublishReport { read, rejected, failed, published, inline, stored, bodies_written, bytes_read, bytes_stored, seconds, .. } = report;
+    let PublishReport {
+        read,
+        rejected,
+        failed,
+        published,
+        inline,
+        stored,
+        bodies_written,
+        bytes_read,
+        bytes_stored,
+        seconds,
+        ..
+    } = report;
     console::line(&format!(
         "published {} of {read} events ({}) in {seconds:.1} s: {inline} inline, {stored} with a claim check",
         console::strong(published),
@@ -273,4 +288,3 @@ fn tell(report: &PublishReport, say_run: bool) {
         console::line(&format!("repeat with --run {} to keep the event identities", report.run));
     }
 }
-

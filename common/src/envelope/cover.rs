@@ -37,11 +37,7 @@ pub enum Peek {
 
 /// Reads the box at its fixed place, without parsing anything and without allocating.
 pub fn peek(value: &[u8]) -> Peek {
-    value
-        .strip_prefix(PREFIX)
-        .and_then(|rest| rest.get(..BOX_DIGITS))
-        .and_then(decode_box)
-        .map_or(Peek::Unknown, Peek::Placed)
+    value.strip_prefix(PREFIX).and_then(|rest| rest.get(..BOX_DIGITS)).and_then(decode_box).map_or(Peek::Unknown, Peek::Placed)
 }
 
 /// Reads the length of the stored body from the end of a canonical value, so that even what is discarded unparsed

@@ -30,7 +30,9 @@ impl Envelope {
             return Err(Fault::malformed(format!("crs has {} bytes, {} at most", crs.len(), limits::CRS_BYTES)));
         }
         let occurred_at = take::<String>(&mut members, "occurred_at", "an RFC 3339 string")?
-            .map(|text| Timestamp::parse_rfc3339(&text).ok_or_else(|| Fault::malformed("occurred_at is no RFC 3339 time with an offset")))
+            .map(|text| {
+                Timestamp::parse_rfc3339(&text).ok_or_else(|| Fault::malformed("occurred_at is no RFC 3339 time with an offset"))
+            })
             .transpose()?;
         Ok(Self {
             feature_id,
@@ -108,9 +110,7 @@ fn bbox(members: Raw<'_, '_>) -> Result<Option<Bbox>, Fault> {
     match (cover::decode(&text), bbox) {
         (Some(covered), None) => Ok(Some(covered)),
         (Some(covered), Some(bbox)) if covered == bbox => Ok(Some(bbox)),
-        (Some(covered), Some(bbox)) => {
-            Err(Fault::new(FaultKind::Mismatch, format!("cover says {covered}, bbox says {bbox}")))
-        }
+        (Some(covered), Some(bbox)) => Err(Fault::new(FaultKind::Mismatch, format!("cover says {covered}, bbox says {bbox}"))),
         (None, _) => Err(Fault::malformed("cover is not base64url of a known version and a box")),
     }
 }
@@ -129,7 +129,9 @@ fn content(members: Raw<'_, '_>) -> Result<Content, Fault> {
     match (inline.pop(), inline.pop(), claim) {
         (Some(inline), None, None) => Ok(Content::Inline(inline)),
         (None, None, Some(claim)) => Ok(Content::Claim(claim)),
-        (None, _, None) => Err(Fault::malformed("neither geometry, geojson nor a claim check (body_key, body_sha256, body_bytes)")),
+        (None, _, None) => {
+            Err(Fault::malformed("neither geometry, geojson nor a claim check (body_key, body_sha256, body_bytes)"))
+        }
         _ => Err(Fault::malformed("more than one of geometry, geojson and a claim check")),
     }
 }

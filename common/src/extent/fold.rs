@@ -52,8 +52,7 @@ struct Line {
 }
 
 impl Line {
-    const EMPTY: Self =
-        Self { first: None, previous: 0.0, shift: 0.0, south: f64::INFINITY, north: f64::NEG_INFINITY };
+    const EMPTY: Self = Self { first: None, previous: 0.0, shift: 0.0, south: f64::INFINITY, north: f64::NEG_INFINITY };
 
     /// Takes the next position. Returns whether the edge to it is long.
     #[inline]

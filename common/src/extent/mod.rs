@@ -74,13 +74,8 @@ pub fn measure(body: &[u8], options: &MeasureOptions) -> Result<(Extent, Outline
         }
         None => None,
     };
-    let extent = Extent {
-        kind: outline.kind,
-        bbox,
-        vertex_count: summary.vertex_count,
-        suspect: summary.suspect,
-        has_z: summary.has_z,
-    };
+    let extent =
+        Extent { kind: outline.kind, bbox, vertex_count: summary.vertex_count, suspect: summary.suspect, has_z: summary.has_z };
     Ok((extent, outline))
 }
 

@@ -201,8 +201,10 @@ impl<'a> Cursor<'a> {
     /// Moves over `uXXXX` and returns the code unit.
     fn code_unit(&mut self) -> Result<u32> {
         let digits = self.bytes.get(self.at + 1..self.at + 5);
-        let text = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit)).and_then(|digits| std::str::from_utf8(digits).ok());
-        let unit = text.and_then(|text| u32::from_str_radix(text, 16).ok()).ok_or_else(|| self.expected("four hexadecimal digits"))?;
+        let text =
+            digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit)).and_then(|digits| std::str::from_utf8(digits).ok());
+        let unit =
+            text.and_then(|text| u32::from_str_radix(text, 16).ok()).ok_or_else(|| self.expected("four hexadecimal digits"))?;
         self.at += 5;
         Ok(unit)
     }

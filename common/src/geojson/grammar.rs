@@ -202,7 +202,10 @@ impl<V: Visitor> Scanner<'_, V> {
             Some(name) if is_wgs84(&name) => Ok(()),
             Some(name) => Err(ScanError::new(
                 start,
-                format!("crs {:?} is not WGS 84: transform the body, or ignore the member by option", name.chars().take(80).collect::<String>()),
+                format!(
+                    "crs {:?} is not WGS 84: transform the body, or ignore the member by option",
+                    name.chars().take(80).collect::<String>()
+                ),
             )),
             None => Err(ScanError::new(start, "a crs member without a name: WGS 84 longitude and latitude are expected")),
         }
@@ -222,7 +225,9 @@ impl<V: Visitor> Scanner<'_, V> {
             }
             Kind::Feature if self.cursor.peek() == Some(b'n') => self.cursor.skip_value(),
             Kind::Feature => self.object(Role::Geometry, depth).map(drop),
-            Kind::FeatureCollection => self.each("an array of features", |scanner| scanner.object(Role::Feature, depth).map(drop)),
+            Kind::FeatureCollection => {
+                self.each("an array of features", |scanner| scanner.object(Role::Feature, depth).map(drop))
+            }
         }
     }
 

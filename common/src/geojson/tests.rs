@@ -137,7 +137,12 @@ fn numbers_out_of_range_are_rejected() {
 #[test]
 fn a_crs_that_is_not_wgs_84_is_refused_unless_ignored() {
     let with = |crs: &str| format!(r#"{{"type":"Point","coordinates":[1,2],"crs":{crs}}}"#);
-    for name in ["urn:ogc:def:crs:OGC:1.3:CRS84", "EPSG:4326", "urn:ogc:def:crs:EPSG::4326", "http://www.opengis.net/def/crs/OGC/1.3/CRS84"] {
+    for name in [
+        "urn:ogc:def:crs:OGC:1.3:CRS84",
+        "EPSG:4326",
+        "urn:ogc:def:crs:EPSG::4326",
+        "http://www.opengis.net/def/crs/OGC/1.3/CRS84",
+    ] {
         log(&with(&format!(r#"{{"type":"name","properties":{{"name":"{name}"}}}}"#)));
     }
     log(&with("null"));

@@ -38,7 +38,8 @@ pub fn read_topic(
     mut visit: impl FnMut(StoredRecord) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
     settings.validate()?;
-    let facts = super::topic_facts(settings, topic)?.ok_or_else(|| Fault::configuration(format!("topic {topic} does not exist")))?;
+    let facts =
+        super::topic_facts(settings, topic)?.ok_or_else(|| Fault::configuration(format!("topic {topic} does not exist")))?;
     // A client needs a group name to assign by hand; nothing is ever committed under it.
     let mut config = settings.reader();
     config.set("group.id", "geoclaim-reader").set("enable.auto.commit", "false").set("enable.partition.eof", "true");
@@ -46,7 +47,9 @@ pub fn read_topic(
     let mut open = assign_all(&consumer, topic, facts.partitions)?;
     while open > 0 {
         match consumer.poll(Duration::from_secs(15)) {
-            None => return Err(Fault::unavailable(format!("no record of topic {topic} for 15 seconds, and its end is not reached"))),
+            None => {
+                return Err(Fault::unavailable(format!("no record of topic {topic} for 15 seconds, and its end is not reached")));
+            }
             Some(Err(KafkaError::PartitionEOF(_))) => open -= 1,
             Some(Err(error)) => return Err(fault_of(&error)),
             Some(Ok(message)) => {

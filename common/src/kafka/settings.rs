@@ -130,7 +130,10 @@ impl fmt::Debug for KafkaSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_secret = |name: &str| SECRET_WORDS.iter().any(|word| name.contains(word));
         let shown = self.properties.iter().map(|(name, value)| (name, if is_secret(name) { "…" } else { value }));
-        f.debug_struct("KafkaSettings").field("brokers", &self.brokers).field("properties", &shown.collect::<BTreeMap<_, _>>()).finish()
+        f.debug_struct("KafkaSettings")
+            .field("brokers", &self.brokers)
+            .field("properties", &shown.collect::<BTreeMap<_, _>>())
+            .finish()
     }
 }
 

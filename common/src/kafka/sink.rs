@@ -4,7 +4,14 @@
 //! (its sequence numbers are out of step with the broker's) settles what was delivered, makes a new client, and sends
 //! the rest again in the same order with the same bytes, so that every event keeps its identity.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use rdkafka::{
@@ -19,6 +26,7 @@ use super::{KafkaSettings, fault::fault_of};
 use crate::{
     Fault, FaultKind,
     stream::{EnvelopeSink, OutgoingRecord, Receipt},
+    telemetry,
 };
 
 /// How many records may be in flight; more wait in [`EnvelopeSink::send`].
@@ -31,6 +39,7 @@ const REBUILDS: u32 = 5;
 #[derive(Debug)]
 pub struct KafkaSink {
     commands: mpsc::Sender<Command>,
+    rebuilt: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -51,9 +60,15 @@ impl KafkaSink {
         let client = Client { config: settings.producer(message_bytes), topic: topic.to_owned() };
         let producer = client.build()?;
         let (commands, received) = mpsc::channel(64);
-        let driver = Driver { client, producer, in_flight: VecDeque::new(), rebuilds: 0 };
+        let rebuilt = Arc::new(AtomicU64::new(0));
+        let driver = Driver { client, producer, in_flight: VecDeque::new(), rebuilds: 0, rebuilt: Arc::clone(&rebuilt) };
         tokio::spawn(driver.run(received));
-        Ok(Self { commands })
+        Ok(Self { commands, rebuilt })
+    }
+
+    /// Returns how often the client has failed for good and been made anew.
+    pub fn rebuilt(&self) -> u64 {
+        self.rebuilt.load(Ordering::Relaxed)
     }
 }
 
@@ -122,7 +137,9 @@ struct Driver {
     client: Client,
     producer: FutureProducer,
     in_flight: VecDeque<InFlight>,
+    /// How often in a row, without a delivery in between.
     rebuilds: u32,
+    rebuilt: Arc<AtomicU64>,
 }
 
 impl Driver {
@@ -208,9 +225,13 @@ impl Driver {
     async fn rebuild(&mut self, cause: &KafkaError) -> Result<(), Fault> {
         self.rebuilds += 1;
         if self.rebuilds > REBUILDS {
-            return Err(Fault::new(FaultKind::Unavailable, format!("the Kafka producer failed {REBUILDS} times in a row: {cause}")));
+            return Err(Fault::new(
+                FaultKind::Unavailable,
+                format!("the Kafka producer failed {REBUILDS} times in a row: {cause}"),
+            ));
         }
-        tracing::warn!(%cause, in_flight = self.in_flight.len(), "the Kafka producer failed for good and is made anew");
+        self.rebuilt.fetch_add(1, Ordering::Relaxed);
+        telemetry::producer_rebuilt(cause, self.in_flight.len());
         let undelivered = self.undelivered().await;
         tokio::time::sleep(Duration::from_millis(100 << self.rebuilds)).await;
         let old = std::mem::replace(&mut self.producer, self.client.build()?);

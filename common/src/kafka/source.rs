@@ -57,7 +57,13 @@ pub struct SourceSettings {
 
 impl Default for SourceSettings {
     fn default() -> Self {
-        Self { group: "geoclaim".into(), end: SourceEnd::Never, records_per_partition: 2_000, queued_bytes: 32 << 20, drain_seconds: 20 }
+        Self {
+            group: "geoclaim".into(),
+            end: SourceEnd::Never,
+            records_per_partition: 2_000,
+            queued_bytes: 32 << 20,
+            drain_seconds: 20,
+        }
     }
 }
 

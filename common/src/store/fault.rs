@@ -9,7 +9,9 @@ pub fn fault_of(error: &Error) -> Fault {
     let text = redacted(&error.to_string());
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let kind = match error {
-        Error::NotFound { .. } if says(&["NoSuchBucket", "ContainerNotFound", "bucket does not exist"]) => FaultKind::Configuration,
+        Error::NotFound { .. } if says(&["NoSuchBucket", "ContainerNotFound", "bucket does not exist"]) => {
+            FaultKind::Configuration
+        }
         Error::NotFound { .. } => FaultKind::Missing,
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } if says(&["ExpiredToken", "RequestTimeTooSkewed"]) => {
             FaultKind::Unavailable
@@ -32,7 +34,9 @@ fn redacted(text: &str) -> String {
     let mut pieces = text.split('?');
     let mut kept = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let end = piece.find(|character: char| character.is_whitespace() || matches!(character, '"' | '\'' | ')' | ',')).unwrap_or(piece.len());
+        let end = piece
+            .find(|character: char| character.is_whitespace() || matches!(character, '"' | '\'' | ')' | ','))
+            .unwrap_or(piece.len());
         kept.push_str(if end > 0 { "?…" } else { "?" });
         kept.push_str(&piece[end..]);
     }

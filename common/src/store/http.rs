@@ -10,7 +10,8 @@ pub(super) struct NoRedirects;
 
 impl HttpConnector for NoRedirects {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let allows_http = options.get_config_value(&object_store::ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
+        let allows_http =
+            options.get_config_value(&object_store::ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .https_only(!allows_http)

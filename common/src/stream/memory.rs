@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use super::{
-    Assignment, EnvelopeSink, EnvelopeSource, IncomingRecord, OutgoingRecord, Receipt, Settled, SourceEvent, Ticket, Triage, TriageFn,
-    Watermark,
+    Assignment, EnvelopeSink, EnvelopeSource, IncomingRecord, OutgoingRecord, Receipt, Settled, SourceEvent, Ticket, Triage,
+    TriageFn, Watermark,
 };
 use crate::{Fault, Timestamp};
 

@@ -32,7 +32,8 @@ pub struct AreaError {
 /// # Errors
 /// The first area that is no good, by name. An empty file is no good either.
 pub fn parse_areas(text: &[u8]) -> Result<Vec<Area>, AreaError> {
-    let text = std::str::from_utf8(text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)).map_err(|error| wrong("the file", error))?;
+    let text =
+        std::str::from_utf8(text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)).map_err(|error| wrong("the file", error))?;
     let mut found = Vec::new();
     match serde_json::from_str::<&RawValue>(text) {
         Ok(document) => take(document.get(), &mut found)?,
@@ -185,10 +186,14 @@ mod tests {
     fn an_area_that_is_no_good_is_named() {
         assert!(error("{}").contains("1: it has neither"));
         assert!(error(r#"{"type":"FeatureCollection","features":[]}"#).contains("no areas"));
-        assert!(error(r#"{"type":"Feature","id":"p","geometry":{"type":"Point","coordinates":[1,2]}}"#).starts_with("p: a Point cannot"));
+        assert!(
+            error(r#"{"type":"Feature","id":"p","geometry":{"type":"Point","coordinates":[1,2]}}"#)
+                .starts_with("p: a Point cannot")
+        );
         assert!(error(r#"{"type":"Feature","id":"q","bbox":[1,2,3],"geometry":null}"#).starts_with("q: a box has 4 numbers"));
         assert!(error(r#"{"type":"Feature","id":"r","bbox":[1,92,3,94],"geometry":null}"#).starts_with("r: [1, 92"));
-        let wide = r#"{"type":"Feature","id":"s","geometry":{"type":"Polygon","coordinates":[[[179,0],[-179,0],[-179,1],[179,0]]]}}"#;
+        let wide =
+            r#"{"type":"Feature","id":"s","geometry":{"type":"Polygon","coordinates":[[[179,0],[-179,0],[-179,1],[179,0]]]}}"#;
         assert!(error(wide).starts_with("s: an edge from longitude"), "{}", error(wide));
         assert!(error("{\"type\":").contains("the file"));
     }

@@ -31,7 +31,11 @@ impl AreaIndex {
     /// Builds the index.
     pub fn new(areas: Vec<Area>) -> Self {
         let entries = areas.iter().enumerate().flat_map(|(area, found)| {
-            found.polygons.iter().enumerate().filter_map(move |(polygon, shape)| Some(Entry::new(rectangle(shape)?, Slot { area, polygon })))
+            found
+                .polygons
+                .iter()
+                .enumerate()
+                .filter_map(move |(polygon, shape)| Some(Entry::new(rectangle(shape)?, Slot { area, polygon })))
         });
         let boxes = RTree::bulk_load(entries.collect());
         let edges = areas.iter().map(|area| area.polygons.iter().map(|_| OnceLock::new()).collect()).collect();
@@ -50,7 +54,9 @@ impl AreaIndex {
 
     /// Returns the polygons whose boxes the box meets, each once, in order.
     pub(super) fn candidates(&self, bbox: &Bbox) -> BTreeSet<Slot> {
-        bbox.planar().flat_map(|planar| self.boxes.locate_in_envelope_intersecting(aabb(planar)).map(|entry| entry.data)).collect()
+        bbox.planar()
+            .flat_map(|planar| self.boxes.locate_in_envelope_intersecting(aabb(planar)).map(|entry| entry.data))
+            .collect()
     }
 
     /// Returns the polygon in a slot.
@@ -114,11 +120,15 @@ mod tests {
 
     #[test]
     fn a_wrapped_area_is_met_on_both_sides_and_reported_once() {
-        let index = AreaIndex::new(vec![Area::from_bbox("fiji", &bbox(170.0, -20.0, -170.0, -15.0)), Area::from_bbox("null", &bbox(-1.0, -1.0, 1.0, 1.0))]);
+        let index = AreaIndex::new(vec![
+            Area::from_bbox("fiji", &bbox(170.0, -20.0, -170.0, -15.0)),
+            Area::from_bbox("null", &bbox(-1.0, -1.0, 1.0, 1.0)),
+        ]);
         assert!(index.meets(&bbox(175.0, -18.0, 176.0, -17.0)));
         assert!(index.meets(&bbox(-175.0, -18.0, -174.0, -17.0)));
         assert!(!index.meets(&bbox(-169.0, -18.0, 169.0, -17.0)));
-        let areas: BTreeSet<usize> = index.candidates(&bbox(179.0, -18.0, -179.0, -17.0)).into_iter().map(|slot| slot.area).collect();
+        let areas: BTreeSet<usize> =
+            index.candidates(&bbox(179.0, -18.0, -179.0, -17.0)).into_iter().map(|slot| slot.area).collect();
         assert_eq!(areas, [0].into());
         assert!(index.meets(&Bbox::WORLD));
     }

@@ -35,8 +35,12 @@ pub fn refine(body: &[u8], bbox: &Bbox, index: &AreaIndex, options: &ScanOptions
     let slots: Vec<Slot> = index.candidates(bbox).into_iter().collect();
     let mut refine = Refine::new(&slots, index);
     scan(body, options, &mut refine)?;
-    let met: BTreeSet<usize> =
-        slots.iter().zip(&refine.candidates).filter(|(_, candidate)| refine.is_ambiguous || candidate.is_met).map(|(slot, _)| slot.area).collect();
+    let met: BTreeSet<usize> = slots
+        .iter()
+        .zip(&refine.candidates)
+        .filter(|(_, candidate)| refine.is_ambiguous || candidate.is_met)
+        .map(|(slot, _)| slot.area)
+        .collect();
     Ok(met.into_iter().map(|area| Arc::clone(&index.areas()[area].id)).collect())
 }
 
@@ -82,7 +86,8 @@ impl<'a> Refine<'a> {
             self.is_ambiguous = true;
         }
         for candidate in self.candidates.iter_mut().filter(|candidate| !candidate.is_met) {
-            candidate.is_met = turns(west, east).any(|turn| candidate.meets(&Line::new(shifted(segment.start, turn), shifted(segment.end, turn))));
+            candidate.is_met = turns(west, east)
+                .any(|turn| candidate.meets(&Line::new(shifted(segment.start, turn), shifted(segment.end, turn))));
             if self.in_rings {
                 candidate.cross(&segment);
             }
@@ -148,9 +153,13 @@ impl Visitor for Refine<'_> {
 impl<'a> Candidate<'a> {
     fn new(polygon: &'a Polygon, edges: &'a EdgeIndex) -> Option<Self> {
         let probe = *polygon.exterior().0.first()?;
-        let bounds = polygon.exterior().0.iter().fold([f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY], |[w, s, e, n], at| {
-            [w.min(at.x), s.min(at.y), e.max(at.x), n.max(at.y)]
-        });
+        let bounds = polygon
+            .exterior()
+            .0
+            .iter()
+            .fold([f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY], |[w, s, e, n], at| {
+                [w.min(at.x), s.min(at.y), e.max(at.x), n.max(at.y)]
+            });
         Some(Self { polygon, edges, bounds, is_met: false, probe, windings: [0; (2 * TURNS + 1) as usize], part: 0 })
     }
 

@@ -5,11 +5,15 @@ use std::{sync::Arc, time::Duration};
 use geoclaim_common::{
     Fault,
     fault::{Attempt, NextStep, next_step},
+    telemetry,
 };
 use tokio::sync::mpsc;
 
 use super::lane::Ready;
-use crate::{ConsumeSettings, report::Open, sink::Sink};
+use crate::{
+    ConsumeSettings,
+    sink::{Effect, Sink},
+};
 
 /// Applies changes until there are no more, each batch in one transaction of the sink. Offsets advance after it.
 ///
@@ -57,8 +61,7 @@ async fn apply(sink: &Arc<dyn Sink>, batch: Vec<Ready>, settings: &ConsumeSettin
         let changes: Vec<_> = batch.iter().map(|ready| ready.change.clone()).collect();
         let fault = match sink.apply(Arc::new(changes)).await {
             Ok(effects) => {
-                let opens: Vec<Open> = batch.into_iter().map(|ready| ready.open).collect();
-                opens.into_iter().zip(effects).for_each(|(open, effect)| open.end(effect.outcome()));
+                batch.into_iter().zip(effects).for_each(|(ready, effect)| end(ready, &effect));
                 return Ok(());
             }
             Err(fault) => fault,
@@ -66,11 +69,18 @@ async fn apply(sink: &Arc<dyn Sink>, batch: Vec<Ready>, settings: &ConsumeSettin
         failures += 1;
         match next_step(fault.kind, Attempt { failures, age: Duration::ZERO }, &settings.retry) {
             NextStep::Retry(wait) => {
-                tracing::warn!(detail = fault.one_line(), failures, "the sink is tried again");
+                telemetry::retried("apply", &fault, failures);
                 tokio::time::sleep(wait).await;
             }
             NextStep::Drop => return Ok(()),
             NextStep::RetryFresh | NextStep::DeadLetter | NextStep::Record | NextStep::Stop => return Err(fault),
         }
     }
+}
+
+fn end(Ready { change, open }: Ready, effect: &Effect) {
+    if let Effect::Rejected(why) = effect {
+        telemetry::rejected(&change.feature_id, &change.event_id, why);
+    }
+    open.end(effect.outcome());
 }

@@ -43,7 +43,8 @@ pub(super) fn examine(envelope: &Envelope, body: BodyBytes, index: &AreaIndex) -
     let (extent, outline) = measured(body.bytes(), &options)?;
     let extent = check_extent(envelope, extent, body.bytes(), &options)?;
     let Some(bbox) = &extent.bbox else { return Ok(None) };
-    let areas = refine(body.bytes(), bbox, index, &scan).map_err(|error| Fault::malformed(format!("the body is no good GeoJSON: {error}")))?;
+    let areas = refine(body.bytes(), bbox, index, &scan)
+        .map_err(|error| Fault::malformed(format!("the body is no good GeoJSON: {error}")))?;
     Ok((!areas.is_empty()).then(|| change(envelope, areas, body, extent, outline)))
 }
 

@@ -12,6 +12,7 @@ use geoclaim_common::{
     envelope::Content,
     fault::{Attempt, NextStep, RetrySettings, next_step},
     stream::{IncomingRecord, OutgoingRecord},
+    telemetry,
 };
 use tokio::sync::mpsc;
 
@@ -86,7 +87,9 @@ pub(super) async fn run(
     let mut judged = std::pin::pin!(judging.buffered(concurrency));
     while let Some(verdict) = judged.next().await {
         // The receiver goes away only when the consumer stops.
-        if let Some(change) = verdict? && ready.send(change).await.is_err() {
+        if let Some(change) = verdict?
+            && ready.send(change).await.is_err()
+        {
             break;
         }
     }
@@ -98,8 +101,11 @@ impl Shop {
     async fn parse(&self, incoming: IncomingRecord) -> Parsed {
         let IncomingRecord { key, value, headers, timestamp, ticket } = incoming;
         let open = Open::new(ticket, &self.counters);
-        let decoded = value.as_deref().map_or_else(|| Err(Fault::malformed("a record without a value: deletions are not applied")), Envelope::decode);
-        let since = timestamp.or(decoded.as_ref().ok().and_then(|envelope| envelope.occurred_at)).unwrap_or_else(|| self.clock.now());
+        let decoded = value
+            .as_deref()
+            .map_or_else(|| Err(Fault::malformed("a record without a value: deletions are not applied")), Envelope::decode);
+        let since =
+            timestamp.or(decoded.as_ref().ok().and_then(|envelope| envelope.occurred_at)).unwrap_or_else(|| self.clock.now());
         let step = match decoded {
             Ok(envelope) => self.filter(envelope).await.unwrap_or_else(Step::Bad),
             Err(fault) => Step::Bad(fault),
@@ -161,7 +167,9 @@ impl Shop {
             return judge::examine(&envelope, body, &index);
         }
         let examine = move || judge::examine(&envelope, body, &index);
-        tokio::task::spawn_blocking(examine).await.unwrap_or_else(|error| Err(Fault::malformed(format!("the body could not be examined: {error}"))))
+        tokio::task::spawn_blocking(examine)
+            .await
+            .unwrap_or_else(|error| Err(Fault::malformed(format!("the body could not be examined: {error}"))))
     }
 
     /// Carries out what the table says of a fault that no retry has healed.
@@ -169,9 +177,9 @@ impl Shop {
         let settled = Attempt { failures: u32::MAX, age: std::time::Duration::MAX };
         match next_step(fault.kind, settled, &self.retry) {
             NextStep::DeadLetter => {
-                let origin = Origin { topic: self.topic.clone(), partition: open.partition(), offset: open.offset(), timestamp_ms };
-                let reason = fault.kind.reason();
-                tracing::warn!(reason, partition = origin.partition, offset = origin.offset, detail = fault.one_line(), "set aside");
+                let origin =
+                    Origin { topic: self.topic.clone(), partition: open.partition(), offset: open.offset(), timestamp_ms };
+                telemetry::dead_lettered(&fault, &origin.topic, origin.partition, origin.offset);
                 self.dead_letters.set_aside(record, &origin, &fault).await?;
                 open.end(Outcome::DeadLettered);
                 Ok(())

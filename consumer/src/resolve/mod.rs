@@ -17,6 +17,7 @@ use geoclaim_common::{
     budget::{Budget, Share},
     fault::{Attempt, NextStep, RetrySettings, next_step},
     store::Store,
+    telemetry,
 };
 use tokio::sync::OnceCell;
 
@@ -146,7 +147,7 @@ impl Resolver {
                 NextStep::RetryFresh => Duration::ZERO,
                 NextStep::DeadLetter | NextStep::Record | NextStep::Drop | NextStep::Stop => return Err(fault),
             };
-            tracing::debug!(reason = fault.kind.reason(), failures, key = %claim.key(), "fetch is tried again");
+            telemetry::retried("fetch", &fault, failures);
             tokio::time::sleep(wait).await;
         }
     }

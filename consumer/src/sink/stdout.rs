@@ -50,9 +50,9 @@ impl<W: Write + Send + 'static> Sink for LineSink<W> {
         let write = move || {
             let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
             let effects = batch.iter().map(|change| state.apply(change)).collect::<Result<Vec<_>, _>>();
-            effects.and_then(|effects| state.out.flush().map(|()| effects)).map_err(|error| {
-                Fault::new(FaultKind::Configuration, format!("standard output cannot be written: {error}"))
-            })
+            effects
+                .and_then(|effects| state.out.flush().map(|()| effects))
+                .map_err(|error| Fault::new(FaultKind::Configuration, format!("standard output cannot be written: {error}")))
         };
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(Fault::unavailable(error.to_string())))
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use geoclaim_common::{Budget, budget::Share};
 use tokio::{runtime::Handle, sync::mpsc};
 
-use crate::read::{ReadOptions, RawBody, ReadProblem, Reader};
+use crate::read::{RawBody, ReadOptions, ReadProblem, Reader};
 
 type Opened = io::Result<Box<dyn io::Read + Send>>;
 

@@ -118,7 +118,8 @@ impl Publisher {
             let planning = move || plan(&raw, Origin { source: &source, run_place, occurred_at }, &settings);
             self.off_thread(planning, bytes).await
         };
-        let Planned { feature_id, record, body } = planned.map_err(|(place, problem)| self.unready(&source, place, problem, None))?;
+        let Planned { feature_id, record, body } =
+            planned.map_err(|(place, problem)| self.unready(&source, place, problem, None))?;
         let is_stored = body.is_some();
         if let Some(body) = body {
             let deadline = Duration::from_secs(self.settings.put_deadline_seconds);

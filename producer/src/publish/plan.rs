@@ -71,7 +71,11 @@ pub fn plan(raw: &RawBody, origin: Origin<'_>, settings: &PublishSettings) -> Re
     envelope.content = Content::Claim(body.claim());
     let record = record(&envelope);
     if record.bytes() >= limits::CLAIM_RECORD_BYTES {
-        let problem = format!("its record would have {} bytes, and one with a claim check stays below {}: the identity is too long", record.bytes(), limits::CLAIM_RECORD_BYTES);
+        let problem = format!(
+            "its record would have {} bytes, and one with a claim check stays below {}: the identity is too long",
+            record.bytes(),
+            limits::CLAIM_RECORD_BYTES
+        );
         return Err(here(problem));
     }
     Ok(Planned { feature_id, record, body: Some(body) })
@@ -94,7 +98,11 @@ fn inlineable(bytes: &Bytes) -> Option<Bytes> {
 
 fn version(body: &[u8], outline: &Outline, settings: &PublishSettings) -> Result<Option<i64>, String> {
     let Some(name) = &settings.version_property else { return Ok(None) };
-    let text = outline.properties.clone().and_then(|properties| member(body, properties, name)).and_then(|range| scalar_text(&body[range]));
+    let text = outline
+        .properties
+        .clone()
+        .and_then(|properties| member(body, properties, name))
+        .and_then(|range| scalar_text(&body[range]));
     let version = text.as_deref().and_then(|text| text.parse().ok());
     version.map(Some).ok_or_else(|| format!("the property {name:?} holds no integer to be the version"))
 }
@@ -115,7 +123,10 @@ mod tests {
     }
 
     fn feature(padding: usize) -> RawBody {
-        raw(&format!(r#"{{"type":"Feature","id":"f","geometry":{{"type":"Point","coordinates":[1,2]}},"x":"{}"}}"#, "y".repeat(padding)))
+        raw(&format!(
+            r#"{{"type":"Feature","id":"f","geometry":{{"type":"Point","coordinates":[1,2]}},"x":"{}"}}"#,
+            "y".repeat(padding)
+        ))
     }
 
     fn envelope(planned: &Planned) -> Envelope {
@@ -141,7 +152,10 @@ mod tests {
         let point = r#"{ "type":"Point", "coordinates":[-120.65487365123505, 1.0] }"#;
         let settings = PublishSettings { id_rule: identity::IdRule::Index, ..settings() };
         let planned = plan(&raw(point), ORIGIN, &settings).unwrap();
-        assert_eq!(envelope(&planned).content, Content::Inline(InlineBody { member: InlineMember::Geometry, bytes: Bytes::copy_from_slice(point.as_bytes()) }));
+        assert_eq!(
+            envelope(&planned).content,
+            Content::Inline(InlineBody { member: InlineMember::Geometry, bytes: Bytes::copy_from_slice(point.as_bytes()) })
+        );
         let planned = plan(&feature(0), ORIGIN, &settings).unwrap();
         assert!(matches!(envelope(&planned).content, Content::Inline(InlineBody { member: InlineMember::Geojson, .. })));
     }

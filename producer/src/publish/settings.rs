@@ -62,7 +62,11 @@ impl PublishSettings {
             return Err(Fault::configuration("the run's name and the limits must not be empty or zero"));
         }
         if self.inline_limit_bytes < limits::CLAIM_RECORD_BYTES {
-            let detail = format!("the inline limit of {} bytes is below {}, which a claim check needs", self.inline_limit_bytes, limits::CLAIM_RECORD_BYTES);
+            let detail = format!(
+                "the inline limit of {} bytes is below {}, which a claim check needs",
+                self.inline_limit_bytes,
+                limits::CLAIM_RECORD_BYTES
+            );
             return Err(Fault::configuration(detail));
         }
         match max_message_bytes {

@@ -134,7 +134,8 @@ impl Walk {
         match self.kind.as_deref() {
             Some("FeatureCollection") if self.has_features => Ok(()),
             Some("FeatureCollection") => Err(window.problem("FeatureCollection without the member \"features\"")),
-            Some(kind) => Err(window.problem(format!("read as a FeatureCollection, but its \"type\", which came after its features, is {kind:?}"))),
+            Some(kind) => Err(window
+                .problem(format!("read as a FeatureCollection, but its \"type\", which came after its features, is {kind:?}"))),
             None => Err(window.problem("an object with features but without the member \"type\"")),
         }
     }

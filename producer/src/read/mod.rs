@@ -114,7 +114,9 @@ enum State {
     Start,
     Collection(collection::Walk),
     /// After a first text of one line.
-    AfterText { spans_lines: bool },
+    AfterText {
+        spans_lines: bool,
+    },
     Lines,
     Sequence,
     Ended,
@@ -270,7 +272,12 @@ impl<R: io::Read> Reader<R> {
         let is_collection = trimmed.starts_with(b"{") && matches!(shape::of(&mut inner.window, 0), Ok(Shape::Collection));
         let moved = |inside: Place| {
             let column = if inside.line == 1 { place.column + leading as u64 + inside.column - 1 } else { inside.column };
-            Place { index: inside.index, offset: place.offset + leading as u64 + inside.offset, line: place.line + inside.line - 1, column }
+            Place {
+                index: inside.index,
+                offset: place.offset + leading as u64 + inside.offset,
+                line: place.line + inside.line - 1,
+                column,
+            }
         };
         if !is_collection {
             let place = moved(Place { index: self.index, offset: 0, line: 1, column: 1 });

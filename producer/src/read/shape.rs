@@ -43,7 +43,11 @@ pub(super) fn of<R: io::Read>(window: &mut Window<R>, at: usize) -> Result<Shape
 }
 
 /// Returns where, ahead of the window, the value of the member `name` lies, when it is within [`LOOK_AHEAD`].
-pub(super) fn member_ahead<R: io::Read>(window: &mut Window<R>, at: usize, name: &str) -> Result<Option<Range<usize>>, ReadProblem> {
+pub(super) fn member_ahead<R: io::Read>(
+    window: &mut Window<R>,
+    at: usize,
+    name: &str,
+) -> Result<Option<Range<usize>>, ReadProblem> {
     let quoted = format!("\"{name}\"").into_bytes();
     let mut ahead = Ahead { window, at: at + 1, limit: at + LOOK_AHEAD };
     while let Some(found) = ahead.member()? {

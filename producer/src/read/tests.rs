@@ -34,10 +34,10 @@ fn shown<R: io::Read>(reader: Reader<R>, text: &str) -> Vec<String> {
 
 #[test]
 fn a_collection_is_read_feature_by_feature_byte_for_byte() {
-    assert_eq!(read(r#" {"type":"FeatureCollection", "x":{"features":[1]}, "features" : [ {"a": "}]"} , {"b":[{}]}] , "y":null}  "#), [
-        r#"{"a": "}]"}"#,
-        r#"{"b":[{}]}"#
-    ]);
+    assert_eq!(
+        read(r#" {"type":"FeatureCollection", "x":{"features":[1]}, "features" : [ {"a": "}]"} , {"b":[{}]}] , "y":null}  "#),
+        [r#"{"a": "}]"}"#, r#"{"b":[{}]}"#]
+    );
     assert_eq!(read(r#"{"features":[{"a":1}],"type":"FeatureCollection"}"#), [r#"{"a":1}"#]);
     assert!(read(r#"{"type":"FeatureCollection","features":[]}"#).is_empty());
 }
@@ -78,7 +78,10 @@ fn a_text_sequence_is_told_by_its_separators() {
 #[test]
 fn what_is_broken_is_told_with_its_place() {
     assert_eq!(read(""), ["1:1 #0 the input is empty"]);
-    assert_eq!(read("\n\n  x")[0], "3:3 #0 expected GeoJSON: an object that begins with '{', one a line, or an RFC 8142 sequence");
+    assert_eq!(
+        read("\n\n  x")[0],
+        "3:3 #0 expected GeoJSON: an object that begins with '{', one a line, or an RFC 8142 sequence"
+    );
     assert_eq!(read("{\"a\":1} x"), ["{\"a\":1}", "1:9 #1 bytes after the end of the document"]);
     assert_eq!(read("{\n\"a\":1}\n{\"b\":2}"), ["{\n\"a\":1}", "3:1 #1 bytes after the end of the document"]);
     assert_eq!(read("{\"a\":{}"), ["1:1 #0 an object that does not end: the text has been cut"]);

@@ -11,14 +11,8 @@ use super::ports;
 pub(super) const CLUSTER_ID: &str = "Z2VvY2xhaW0tdGVzdHMtMQ";
 
 /// Quick to start rather than quick at its best, and small. No file outside the broker's folder.
-const JVM: [&str; 6] = [
-    "-Xms64m",
-    "-Xmx512m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:-UsePerfData",
-    "-Djava.awt.headless=true",
-];
+const JVM: [&str; 6] =
+    ["-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.awt.headless=true"];
 
 /// A broker that was killed is let in again only once it has been silent for the time set here, as
 /// shipped nine seconds.
@@ -58,8 +52,7 @@ pub(super) fn write_settings(folder: &Path, settings: &[(&str, &str)]) -> io::Re
     let ports = ports::free(2)?;
     let (broker, controller) = (ports[0], ports[1]);
     let mut text = SETTINGS.to_owned();
-    text +=
-        &format!("listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}\n");
+    text += &format!("listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}\n");
     text += &format!("advertised.listeners=PLAINTEXT://127.0.0.1:{broker}\n");
     text += &format!("controller.quorum.bootstrap.servers=127.0.0.1:{controller}\n");
     text += &format!("log.dirs={}\n", folder.join("data").display());
@@ -76,10 +69,7 @@ pub(super) fn java_command(java: &Path, jars: &Path, folder: &Path) -> Command {
     let mut command = Command::new(java);
     command.args(JVM).current_dir(folder);
     command.arg(format!("-Djava.io.tmpdir={}", folder.display()));
-    command.arg(format!(
-        "-Dlog4j2.configurationFile={}",
-        folder.join("log4j2.properties").display()
-    ));
+    command.arg(format!("-Dlog4j2.configurationFile={}", folder.join("log4j2.properties").display()));
     command.arg("-cp").arg(jars.join("*"));
     command
 }

@@ -17,11 +17,7 @@ const POM: &str = include_str!("../../kafka/pom.xml");
 ///
 /// It need not exist. Without any of the three it is a folder beside the temporary files.
 pub fn dir() -> PathBuf {
-    let named = |variable| {
-        env::var_os(variable)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let named = |variable| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     named("GEOCLAIM_CACHE")
         .or_else(|| named("XDG_CACHE_HOME").map(|folder| folder.join("geoclaim")))
         .or_else(|| named("HOME").map(|folder| folder.join(".cache/geoclaim")))
@@ -30,12 +26,8 @@ pub fn dir() -> PathBuf {
 
 /// Returns the version of the broker under test, such as `4.4.0`.
 pub fn kafka_version() -> &'static str {
-    let after = POM
-        .split_once("<kafka.version>")
-        .map_or("", |(_, after)| after);
-    after
-        .split_once('<')
-        .map_or("", |(version, _)| version.trim())
+    let after = POM.split_once("<kafka.version>").map_or("", |(_, after)| after);
+    after.split_once('<').map_or("", |(version, _)| version.trim())
 }
 
 /// Returns the folder with the broker's jars.
@@ -62,9 +54,7 @@ pub fn java() -> Result<PathBuf, Unavailable> {
     env::split_paths(&search)
         .map(|folder| folder.join("java"))
         .find(|java| java.is_file())
-        .ok_or_else(|| {
-            Unavailable("java not found; apt-get install openjdk-17-jre-headless".into())
-        })
+        .ok_or_else(|| Unavailable("java not found; apt-get install openjdk-17-jre-headless".into()))
 }
 
 /// Returns SeaweedFS's one program, `weed`.
@@ -92,9 +82,7 @@ pub(super) fn installed(path: PathBuf, what: &str) -> Result<PathBuf, Unavailabl
         return Ok(path);
     }
     let path = path.display();
-    Err(Unavailable(format!(
-        "{what}: {path} is missing; run tests/run, which installs it"
-    )))
+    Err(Unavailable(format!("{what}: {path} is missing; run tests/run, which installs it")))
 }
 
 #[cfg(test)]
@@ -103,9 +91,7 @@ mod tests {
 
     #[test]
     fn the_version_is_read_from_the_pom() {
-        let numbers = kafka_version()
-            .split('.')
-            .filter(|part| part.parse::<u32>().is_ok());
+        let numbers = kafka_version().split('.').filter(|part| part.parse::<u32>().is_ok());
         assert_eq!(numbers.count(), 3, "{:?}", kafka_version());
     }
 

@@ -8,13 +8,7 @@ use std::time::Duration;
 const REPLY_LIMIT_BYTES: u64 = 64 << 10;
 
 /// Sends a PUT on a connection of its own and returns the status; the rest of the reply is not kept.
-pub(super) fn put(
-    address: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &[u8],
-    timeout: Duration,
-) -> io::Result<u16> {
+pub(super) fn put(address: &str, path: &str, headers: &[(&str, &str)], body: &[u8], timeout: Duration) -> io::Result<u16> {
     let mut request = format!("PUT {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
     for (name, value) in headers {
         request += &format!("{name}: {value}\r\n");
@@ -26,12 +20,7 @@ pub(super) fn put(
     connection.write_all(request.as_bytes())?;
     connection.write_all(body)?;
     let mut reply = String::new();
-    connection
-        .take(REPLY_LIMIT_BYTES)
-        .read_to_string(&mut reply)?;
-    let status = reply
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok());
+    connection.take(REPLY_LIMIT_BYTES).read_to_string(&mut reply)?;
+    let status = reply.split(' ').nth(1).and_then(|status| status.parse().ok());
     status.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an HTTP reply"))
 }

@@ -36,10 +36,7 @@ impl Kafka {
     /// stays the same for the life of the process.
     pub fn shared() -> Result<&'static Self, Unavailable> {
         static SHARED: OnceLock<Result<Kafka, Unavailable>> = OnceLock::new();
-        SHARED
-            .get_or_init(Self::start)
-            .as_ref()
-            .map_err(Clone::clone)
+        SHARED.get_or_init(Self::start).as_ref().map_err(Clone::clone)
     }
 
     /// Starts a broker for one test, which may stop it.
@@ -65,38 +62,23 @@ impl Kafka {
         let folder = tempfile::Builder::new().prefix("geoclaim-kafka-").tempdir();
         let folder = folder.map_err(|error| Unavailable::because("kafka: no folder", &error))?;
         let path = folder.path();
-        let bootstrap = write_settings(path, settings)
-            .map_err(|error| Unavailable::because("kafka: cannot write its settings", &error))?;
+        let bootstrap =
+            write_settings(path, settings).map_err(|error| Unavailable::because("kafka: cannot write its settings", &error))?;
 
         let log = path.join("server.log");
         let mut command = java_command(&java, &jars, path);
-        command
-            .arg("kafka.Kafka")
-            .arg(path.join("server.properties"));
+        command.arg("kafka.Kafka").arg(path.join("server.properties"));
         let mut service = Service::new("kafka", command, log, vec![path.to_owned()]);
 
         let mut format = java_command(&java, &jars, path);
-        format.args([
-            "kafka.tools.StorageTool",
-            "format",
-            "--standalone",
-            "-t",
-            CLUSTER_ID,
-            "-c",
-        ]);
+        format.args(["kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER_ID, "-c"]);
         service.run_once(format.arg(path.join("server.properties")))?;
         if !path.join("data/meta.properties").exists() {
             let log = service.log_tail();
-            return Err(Unavailable(format!(
-                "kafka: cannot format its storage: {log}"
-            )));
+            return Err(Unavailable(format!("kafka: cannot format its storage: {log}")));
         }
         service.start(|| wire::answers(&bootstrap))?;
-        Ok(Self {
-            service,
-            folder,
-            bootstrap,
-        })
+        Ok(Self { service, folder, bootstrap })
     }
 
     /// Returns `127.0.0.1:PORT`, the same across restarts.
@@ -121,12 +103,7 @@ impl Kafka {
     /// # Errors
     ///
     /// When the broker refuses, with its reason: the topic exists, a config is unknown.
-    pub fn create_topic(
-        &self,
-        name: &str,
-        partitions: usize,
-        configs: &[(&str, &str)],
-    ) -> io::Result<()> {
+    pub fn create_topic(&self, name: &str, partitions: usize, configs: &[(&str, &str)]) -> io::Result<()> {
         let count = i32::try_from(partitions).map_err(io::Error::other)?;
         wire::create_topic(&self.bootstrap, name, count, configs)?;
         let deadline = Instant::now() + Duration::from_secs(10);

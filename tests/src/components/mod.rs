@@ -108,10 +108,7 @@ fn append(file: &Path, line: &str) -> io::Result<()> {
     log.write_all(line.as_bytes())
 }
 
-#[expect(
-    clippy::panic,
-    reason = "a required component that is missing fails the test"
-)]
+#[expect(clippy::panic, reason = "a required component that is missing fails the test")]
 fn refuse_if(required: bool, name: &str, reason: &Unavailable) {
     if required {
         panic!("{name} is required here but cannot be had: {reason}");

@@ -41,9 +41,7 @@ pub fn free(count: usize) -> io::Result<Vec<u16>> {
         }
     }
     if found.len() < count {
-        return Err(io::Error::other(format!(
-            "fewer than {count} loopback ports are free"
-        )));
+        return Err(io::Error::other(format!("fewer than {count} loopback ports are free")));
     }
     Ok(found)
 }

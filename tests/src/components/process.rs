@@ -82,20 +82,12 @@ impl Process {
         if let Some(folder) = command.get_current_dir() {
             watchdog.current_dir(folder);
         }
-        watchdog
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        watchdog.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut watchdog = watchdog.process_group(0).spawn()?;
         let (Some(orders), Some(replies)) = (watchdog.stdin.take(), watchdog.stdout.take()) else {
             return Err(io::Error::other("the watchdog has no pipes"));
         };
-        let mut process = Self {
-            pid: 0,
-            watchdog,
-            orders: Some(orders),
-            replies: BufReader::new(replies),
-        };
+        let mut process = Self { pid: 0, watchdog, orders: Some(orders), replies: BufReader::new(replies) };
         process.pid = process.reply()?.parse().map_err(io::Error::other)?;
         for path in scratch {
             process.order(&format!("remove {}", path.display()))?;
@@ -116,9 +108,7 @@ impl Process {
             return !Path::new("/proc/self/stat").exists();
         };
         // The state follows the name, which is in parentheses and may hold some itself.
-        let state = stat
-            .rsplit_once(')')
-            .and_then(|(_, rest)| rest.trim_start().chars().next());
+        let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
         !matches!(state, None | Some('Z' | 'X'))
     }
 
@@ -171,10 +161,7 @@ mod tests {
     /// A child that ignores every polite signal, with the folder that is its only file.
     fn stubborn(folder: &Path) -> Process {
         let mut command = Command::new("sh");
-        command.args([
-            "-c",
-            "trap '' HUP INT TERM; echo up; while :; do sleep 1; done",
-        ]);
+        command.args(["-c", "trap '' HUP INT TERM; echo up; while :; do sleep 1; done"]);
         let process = Process::spawn(&command, &folder.join("log"), &[folder.to_owned()]).unwrap();
         while fs::read_to_string(folder.join("log")).unwrap_or_default() != "up\n" {
             thread::sleep(Duration::from_millis(1));
@@ -192,10 +179,7 @@ mod tests {
         let mut process = stubborn(folder.path());
         let pid = process.pid();
         process.signal(Signal::Stop).unwrap();
-        assert!(
-            process.is_alive() && is_running(pid),
-            "a frozen child is alive"
-        );
+        assert!(process.is_alive() && is_running(pid), "a frozen child is alive");
         drop(process);
         assert!(!is_running(pid) && !folder.path().exists());
     }

@@ -61,10 +61,7 @@ impl SeaweedFs {
     /// the life of the process.
     pub fn shared() -> Result<&'static Self, Unavailable> {
         static SHARED: OnceLock<Result<SeaweedFs, Unavailable>> = OnceLock::new();
-        SHARED
-            .get_or_init(Self::start)
-            .as_ref()
-            .map_err(Clone::clone)
+        SHARED.get_or_init(Self::start).as_ref().map_err(Clone::clone)
     }
 
     /// Starts a store for one test, which may stop it.
@@ -78,13 +75,9 @@ impl SeaweedFs {
 
     fn try_start() -> Result<Self, Unavailable> {
         let weed = cache::weed()?;
-        let folder = tempfile::Builder::new()
-            .prefix("geoclaim-seaweedfs-")
-            .tempdir();
-        let folder =
-            folder.map_err(|error| Unavailable::because("seaweedfs: no folder", &error))?;
-        let ports = ports::free(2 * PARTS.len())
-            .map_err(|error| Unavailable::because("seaweedfs", &error))?;
+        let folder = tempfile::Builder::new().prefix("geoclaim-seaweedfs-").tempdir();
+        let folder = folder.map_err(|error| Unavailable::because("seaweedfs: no folder", &error))?;
+        let ports = ports::free(2 * PARTS.len()).map_err(|error| Unavailable::because("seaweedfs", &error))?;
 
         let path = folder.path();
         let mut command = weed_command(&weed, path);
@@ -97,11 +90,7 @@ impl SeaweedFs {
         let address = format!("127.0.0.1:{}", ports[2 * PARTS.len() - 2]);
         let mut service = Service::new("seaweedfs", command, path.join("weed.log"), scratch);
         service.start(|| can_write(&address))?;
-        Ok(Self {
-            service,
-            _folder: folder,
-            address,
-        })
+        Ok(Self { service, _folder: folder, address })
     }
 
     /// Returns `http://127.0.0.1:PORT`, the same across restarts.
@@ -121,9 +110,7 @@ impl SeaweedFs {
             ("AWS_REGION", "us-east-1"),
             ("AWS_ALLOW_HTTP", "true"),
         ];
-        variables
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .to_vec()
+        variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
     }
 
     /// Returns the file with all that the store has logged, across restarts.
@@ -139,9 +126,7 @@ impl SeaweedFs {
     pub fn create_bucket(&self, name: &str) -> io::Result<()> {
         match self.put(&format!("/{name}"), &[], b"")? {
             200 => Ok(()),
-            status => Err(io::Error::other(format!(
-                "cannot create bucket {name}: HTTP {status}"
-            ))),
+            status => Err(io::Error::other(format!("cannot create bucket {name}: HTTP {status}"))),
         }
     }
 
@@ -193,28 +178,15 @@ fn weed_command(weed: &Path, folder: &Path) -> Command {
     let mut command = Command::new(weed);
     command.args(ARGUMENTS).current_dir(folder);
     command.arg(format!("-dir={}", folder.display()));
-    command.arg(format!(
-        "-s3.localSocket={}",
-        folder.join("s3.sock").display()
-    ));
-    command.arg(format!(
-        "-filer.localSocket={}",
-        folder.join("filer.sock").display()
-    ));
-    command
-        .env("HOME", folder)
-        .env("WEED_MASTER_VOLUME_GROWTH_COPY_1", "1");
-    command
-        .env_remove("AWS_ACCESS_KEY_ID")
-        .env_remove("AWS_SECRET_ACCESS_KEY");
+    command.arg(format!("-s3.localSocket={}", folder.join("s3.sock").display()));
+    command.arg(format!("-filer.localSocket={}", folder.join("filer.sock").display()));
+    command.env("HOME", folder).env("WEED_MASTER_VOLUME_GROWTH_COPY_1", "1");
+    command.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY");
     command
 }
 
 /// Listening is not enough: the volume server joins the master later, and a write waits for it.
 fn can_write(address: &str) -> bool {
-    let send = |path: &str| {
-        http::put(address, path, &[], b"probe", Duration::from_secs(5)).unwrap_or_default()
-    };
-    matches!(send(&format!("/{PROBE_BUCKET}")), 200 | 409)
-        && send(&format!("/{PROBE_BUCKET}/x")) == 200
+    let send = |path: &str| http::put(address, path, &[], b"probe", Duration::from_secs(5)).unwrap_or_default();
+    matches!(send(&format!("/{PROBE_BUCKET}")), 200 | 409) && send(&format!("/{PROBE_BUCKET}/x")) == 200
 }

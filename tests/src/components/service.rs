@@ -27,19 +27,8 @@ pub(super) struct Service {
 
 impl Service {
     /// Describes a component; nothing runs yet. `scratch` goes when the component goes.
-    pub(super) fn new(
-        name: &'static str,
-        command: Command,
-        log: PathBuf,
-        scratch: Vec<PathBuf>,
-    ) -> Self {
-        Self {
-            name,
-            command,
-            log,
-            scratch,
-            process: None,
-        }
+    pub(super) fn new(name: &'static str, command: Command, log: PathBuf, scratch: Vec<PathBuf>) -> Self {
+        Self { name, command, log, scratch, process: None }
     }
 
     /// Starts the component, killing it first if it runs, and waits until it is `ready`.
@@ -50,22 +39,14 @@ impl Service {
     /// ends with the last lines of its log.
     pub(super) fn start(&mut self, ready: impl Fn() -> bool) -> Result<(), Unavailable> {
         self.stop_hard();
-        let process = Process::spawn(&self.command, &self.log, &self.scratch).map_err(|error| {
-            Unavailable::because(&format!("{}: cannot start", self.name), &error)
-        })?;
+        let process = Process::spawn(&self.command, &self.log, &self.scratch)
+            .map_err(|error| Unavailable::because(&format!("{}: cannot start", self.name), &error))?;
         let deadline = Instant::now() + START_DEADLINE;
         while !ready() {
             if !process.is_alive() || Instant::now() > deadline {
-                let fate = if process.is_alive() {
-                    "was not ready in time"
-                } else {
-                    "ended while starting"
-                };
+                let fate = if process.is_alive() { "was not ready in time" } else { "ended while starting" };
                 let log = self.log_tail();
-                return Err(Unavailable(format!(
-                    "{} {fate}; its log ends: {log}",
-                    self.name
-                )));
+                return Err(Unavailable(format!("{} {fate}; its log ends: {log}", self.name)));
             }
             thread::sleep(POLL_INTERVAL);
         }
@@ -75,9 +56,8 @@ impl Service {
 
     /// Runs another command to its end under the same guard as the component.
     pub(super) fn run_once(&self, command: &Command) -> Result<(), Unavailable> {
-        let process = Process::spawn(command, &self.log, &self.scratch).map_err(|error| {
-            Unavailable::because(&format!("{}: cannot prepare", self.name), &error)
-        })?;
+        let process = Process::spawn(command, &self.log, &self.scratch)
+            .map_err(|error| Unavailable::because(&format!("{}: cannot prepare", self.name), &error))?;
         let deadline = Instant::now() + START_DEADLINE;
         while process.is_alive() && Instant::now() < deadline {
             thread::sleep(POLL_INTERVAL);
@@ -106,17 +86,13 @@ impl Service {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines = text.lines().map(str::trim);
-        let lines: Vec<&str> = lines
-            .filter(|line| !line.is_empty() && !line.starts_with("at "))
-            .collect();
+        let lines: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("at ")).collect();
         lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join(" | ")
     }
 }
 
 /// Starts a component, and once more when another process took one of its ports meanwhile.
-pub(super) fn start_on_free_ports<T>(
-    start: impl Fn() -> Result<T, Unavailable>,
-) -> Result<T, Unavailable> {
+pub(super) fn start_on_free_ports<T>(start: impl Fn() -> Result<T, Unavailable>) -> Result<T, Unavailable> {
     start().or_else(|reason| {
         let port_taken = reason.0.to_lowercase().contains("address already in use");
         if port_taken { start() } else { Err(reason) }

@@ -19,18 +19,11 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// Tells whether the broker answers, which it does only once it has started in full.
 pub(super) fn answers(broker: &str) -> bool {
     let reply = call(broker, API_VERSIONS, &[], Duration::from_secs(1));
-    reply
-        .and_then(|reply| Reader(&reply).i16())
-        .is_ok_and(|error| error == 0)
+    reply.and_then(|reply| Reader(&reply).i16()).is_ok_and(|error| error == 0)
 }
 
 /// Creates a topic without replicas.
-pub(super) fn create_topic(
-    broker: &str,
-    name: &str,
-    partitions: i32,
-    configs: &[(&str, &str)],
-) -> io::Result<()> {
+pub(super) fn create_topic(broker: &str, name: &str, partitions: i32, configs: &[(&str, &str)]) -> io::Result<()> {
     let mut body = Vec::new();
     put_length(&mut body, 1);
     put_string(&mut body, name);
@@ -49,9 +42,7 @@ pub(super) fn create_topic(
     let (_throttle_ms, _topics, _name) = (reply.i32()?, reply.i32()?, reply.string()?);
     match (reply.i16()?, reply.string()?) {
         (0, _) => Ok(()),
-        (code, text) => Err(io::Error::other(format!(
-            "cannot create topic {name}: error {code} {text}"
-        ))),
+        (code, text) => Err(io::Error::other(format!("cannot create topic {name}: error {code} {text}"))),
     }
 }
 
@@ -63,8 +54,7 @@ pub(super) fn partitions_with_leader(broker: &str, topic: &str) -> io::Result<us
     let reply = call(broker, METADATA, &body, TIMEOUT)?;
     let mut reply = Reader(&reply);
     for _broker in 0..reply.i32()? {
-        let (_id, _host, _port, _rack) =
-            (reply.i32()?, reply.string()?, reply.i32()?, reply.string()?);
+        let (_id, _host, _port, _rack) = (reply.i32()?, reply.string()?, reply.i32()?, reply.string()?);
     }
     let (_controller, _topics, error) = (reply.i32()?, reply.i32()?, reply.i16()?);
     let (_name, _internal) = (reply.string()?, reply.take(1)?);
@@ -81,12 +71,7 @@ pub(super) fn partitions_with_leader(broker: &str, topic: &str) -> io::Result<us
 }
 
 /// Sends one request on a connection of its own and returns the reply behind its header.
-fn call(
-    broker: &str,
-    (key, version): (i16, i16),
-    body: &[u8],
-    timeout: Duration,
-) -> io::Result<Vec<u8>> {
+fn call(broker: &str, (key, version): (i16, i16), body: &[u8], timeout: Duration) -> io::Result<Vec<u8>> {
     let mut request = Vec::new();
     request.extend(key.to_be_bytes());
     request.extend(version.to_be_bytes());
@@ -123,10 +108,7 @@ fn put_string(to: &mut Vec<u8>, text: &str) {
 }
 
 fn malformed() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        "the broker's reply is malformed",
-    )
+    io::Error::new(io::ErrorKind::InvalidData, "the broker's reply is malformed")
 }
 
 /// Reads big-endian fields off the front of a reply.

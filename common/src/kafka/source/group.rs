@@ -16,7 +16,7 @@ use rdkafka::{
 };
 
 use super::state::State;
-use crate::{FaultKind, clock::Stopwatch, kafka::fault::fault_of, stream::SourceEvent};
+use crate::{FaultKind, clock::Stopwatch, kafka::fault::fault_of, stream::SourceEvent, telemetry};
 
 /// How long a poll waits when nothing comes.
 const IDLE: Duration = Duration::from_millis(50);
@@ -46,7 +46,7 @@ impl Group {
         for (partition, last_done) in advanced {
             // Stores the offset after `last_done`. Fails only when the partition has gone meanwhile.
             if let Err(error) = consumer.store_offset(&state.topic, partition, last_done) {
-                tracing::debug!(%error, partition, "offset not stored");
+                telemetry::hiccup("store an offset", &error);
             }
         }
     }
@@ -55,7 +55,7 @@ impl Group {
     fn commit(consumer: &BaseConsumer<Self>) {
         match consumer.commit_consumer_state(CommitMode::Sync) {
             Ok(()) | Err(KafkaError::ConsumerCommit(Code::NoOffset)) => {}
-            Err(error) => tracing::warn!(%error, "offsets not committed; the records come again and are duplicates"),
+            Err(error) => telemetry::offsets_not_committed(&error),
         }
     }
 
@@ -69,7 +69,7 @@ impl Group {
                 return;
             }
             if waiting.elapsed() > deadline {
-                tracing::warn!(out, "work of revoked partitions is left to their new owner");
+                telemetry::work_left_behind(out);
                 return;
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -91,7 +91,7 @@ impl Group {
             list
         };
         if let Err(error) = consumer.pause(&list(pause)).and_then(|()| consumer.resume(&list(resume))) {
-            tracing::debug!(%error, "partitions not paused or resumed");
+            telemetry::hiccup("pause or resume partitions", &error);
         }
     }
 }
@@ -103,19 +103,19 @@ impl ConsumerContext for Group {
         match rebalance {
             Rebalance::Assign(partitions) => {
                 let partitions = ids(partitions);
-                tracing::debug!(?partitions, "partitions assigned");
+                telemetry::rebalanced("assigned", &partitions);
                 self.state().assign(&partitions);
             }
             Rebalance::Revoke(partitions) => {
                 let partitions = ids(partitions);
                 if !partitions.is_empty() {
-                    tracing::debug!(?partitions, "partitions revoked");
+                    telemetry::rebalanced("revoked", &partitions);
                     self.drain(consumer, &partitions);
                     Self::commit(consumer);
                     self.state().revoke(&partitions);
                 }
             }
-            Rebalance::Error(error) => tracing::warn!(%error, "rebalance failed"),
+            Rebalance::Error(error) => telemetry::hiccup("rebalance", error),
         }
     }
 }
@@ -159,7 +159,7 @@ fn poll_burst(consumer: &BaseConsumer<Group>, group: &Group) -> Result<(), crate
                 if fault.kind == FaultKind::Configuration {
                     return Err(fault);
                 }
-                tracing::warn!(%error, "Kafka is in trouble; waiting for it");
+                telemetry::kafka_in_trouble(&error);
             }
         }
         wait = Duration::ZERO;

@@ -87,7 +87,9 @@ impl State {
         partition.watermark.begin(message.offset());
         partition.out += 1;
         let headers = owned_headers(message);
-        let bytes = message.payload_len() + message.key_len() + headers.iter().map(|(name, value)| name.len() + value.as_ref().map_or(0, Bytes::len)).sum::<usize>();
+        let bytes = message.payload_len()
+            + message.key_len()
+            + headers.iter().map(|(name, value)| name.len() + value.as_ref().map_or(0, Bytes::len)).sum::<usize>();
         self.bytes_out += bytes;
         let place = (message.partition(), message.offset(), bytes);
         let record = IncomingRecord {
@@ -115,7 +117,8 @@ impl State {
     pub(super) fn settle(&mut self) {
         while let Ok((assignment, settled)) = self.settled.try_recv() {
             self.bytes_out = self.bytes_out.saturating_sub(settled.bytes);
-            let current = self.partitions.get_mut(&settled.partition).filter(|partition| Arc::ptr_eq(&partition.assignment, &assignment));
+            let current =
+                self.partitions.get_mut(&settled.partition).filter(|partition| Arc::ptr_eq(&partition.assignment, &assignment));
             let Some(partition) = current else { continue };
             partition.out -= 1;
             if settled.done {
@@ -166,7 +169,8 @@ impl State {
         let SourceSettings { records_per_partition, queued_bytes, .. } = self.settings;
         for (id, partition) in &mut self.partitions {
             let is_full = partition.out >= records_per_partition || (self.bytes_out >= queued_bytes && partition.out > 0);
-            let has_room = partition.out <= records_per_partition / 2 && (self.bytes_out <= queued_bytes / 2 || partition.out == 0);
+            let has_room =
+                partition.out <= records_per_partition / 2 && (self.bytes_out <= queued_bytes / 2 || partition.out == 0);
             match partition.is_paused {
                 false if is_full => pause.push(*id),
                 true if has_room => resume.push(*id),

@@ -34,7 +34,10 @@ fn points_and_lines_are_refined_too() {
     assert!(met(r#"{"type":"MultiPoint","coordinates":[[0,0],[5,5]]}"#, "[2,2,3,3]").is_empty());
     assert_eq!(met(r#"{"type":"LineString","coordinates":[[0,0],[5,5]]}"#, "[2,2,3,3]"), ["1"]);
     assert!(met(r#"{"type":"LineString","coordinates":[[0,0],[5,5]]}"#, "[3,1,4,2]").is_empty());
-    assert!(met(r#"{"type":"LineString","coordinates":[[0,0],[10,0],[10,10],[0,10],[0,0]]}"#, "[4,4,5,5]").is_empty(), "a closed line has no inside");
+    assert!(
+        met(r#"{"type":"LineString","coordinates":[[0,0],[10,0],[10,10],[0,10],[0,0]]}"#, "[4,4,5,5]").is_empty(),
+        "a closed line has no inside"
+    );
 }
 
 #[test]

@@ -3,9 +3,7 @@
 //! No tree is built: counts are written as zero and filled in when they are known, so a body of a million vertices
 //! takes its sixteen bytes a vertex and nothing else.
 
-use geoclaim_common::{
-    geojson::{CrsMember, GeometryType, Kind, Position, ScanOptions, Visitor, scan},
-};
+use geoclaim_common::geojson::{CrsMember, GeometryType, Kind, Position, ScanOptions, Visitor, scan};
 
 use crate::sink::Change;
 
@@ -251,7 +249,8 @@ mod tests {
         let points = r#"{"type":"MultiPoint","coordinates":[[1,2]]}"#;
         let point = bytes(&[&[1], &n(1), &one, &two]);
         assert_eq!(wkb(points), bytes(&[&[1], &n(4), &n(1), &point]));
-        let collection = format!(r#"{{"type":"GeometryCollection","geometries":[{points},{{"type":"GeometryCollection","geometries":[]}}]}}"#);
+        let collection =
+            format!(r#"{{"type":"GeometryCollection","geometries":[{points},{{"type":"GeometryCollection","geometries":[]}}]}}"#);
         assert_eq!(wkb(&collection), bytes(&[&[1], &n(7), &n(2), &[1], &n(4), &n(1), &point, &[1], &n(7), &n(0)]));
     }
 

@@ -56,7 +56,9 @@ impl Sink for GeoPackageSink {
         let (connection, consumer, path) = (Arc::clone(&self.connection), self.consumer.clone(), self.path.clone());
         let apply = move || {
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(connection) = connection.as_mut() else { return Err(Fault::new(FaultKind::Fenced, "the GeoPackage is closed")) };
+            let Some(connection) = connection.as_mut() else {
+                return Err(Fault::new(FaultKind::Fenced, "the GeoPackage is closed"));
+            };
             write::apply(connection, &consumer, &batch).map_err(|error| fault_of(&path, &error))
         };
         tokio::task::spawn_blocking(apply).await.unwrap_or_else(|error| Err(Fault::unavailable(error.to_string())))
@@ -73,9 +75,13 @@ impl Sink for GeoPackageSink {
 
 fn fault_of(path: &Path, error: &rusqlite::Error) -> Fault {
     let kind = match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory) => {
-            FaultKind::Unavailable
-        }
+        Some(
+            ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::DiskFull
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::OutOfMemory,
+        ) => FaultKind::Unavailable,
         _ => FaultKind::Configuration,
     };
     Fault::new(kind, format!("{}: {error}", path.display()))

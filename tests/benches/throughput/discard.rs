@@ -1,0 +1,129 @@
+//! Discarded envelopes a second through the whole consumer, beside a bare `BaseConsumer` loop on the same topic.
+
+use std::{sync::Arc, time::Duration};
+
+use geoclaim_common::{
+    Bbox, Body, Envelope, Timestamp,
+    clock::SystemClock,
+    envelope::Content,
+    kafka::{KafkaSettings, KafkaSink, KafkaSource, SourceEnd, SourceSettings},
+    store::{self, LocalDirectory},
+    stream::{EnvelopeSink, OutgoingRecord, memory::MemorySink},
+};
+use geoclaim_consumer::{
+    ConsumeSettings, Consumer, DeadLetters,
+    aoi::{Area, AreaIndex},
+    sink::stdout::LineSink,
+};
+use geoclaim_tests::components::Kafka;
+use rdkafka::{
+    ClientConfig, Message as _,
+    consumer::{BaseConsumer, Consumer as _},
+    error::KafkaError,
+};
+
+use crate::{median, timed};
+
+const ENVELOPES: usize = 400_000;
+const PARTITIONS: usize = 4;
+const RUNS: usize = 5;
+const TOPIC: &str = "discards";
+
+pub(crate) fn print() {
+    let kafka = match Kafka::shared() {
+        Ok(kafka) => kafka,
+        Err(reason) => return println!("discarded envelopes: Kafka is not there ({reason})"),
+    };
+    kafka.create_topic(TOPIC, PARTITIONS, &[]).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let settings = KafkaSettings::new(kafka.bootstrap());
+    runtime.block_on(fill(&settings));
+    let index = Arc::new(AreaIndex::new(areas()));
+    let (mut bare, mut ours) = (Vec::new(), Vec::new());
+    for run in 0..RUNS {
+        bare.push(timed(|| bare_loop(kafka.bootstrap(), &format!("bare-{run}"))));
+        ours.push(timed(|| runtime.block_on(consume(&settings, &index, &format!("ours-{run}")))));
+    }
+    let (bare, ours) = (median(bare), median(ours));
+    let rate = |seconds: f64| ENVELOPES as f64 / seconds;
+    println!(
+        "discarded envelopes, 10,000 areas, none met, {ENVELOPES} envelopes, medians of {RUNS} alternating runs, joining the group included"
+    );
+    println!("bare BaseConsumer {:>9.0}/s   geoclaim {:>9.0}/s   ratio {:.2}", rate(bare), rate(ours), bare / ours);
+}
+
+/// Ten thousand areas north of the equator; the envelopes lie south of it.
+fn areas() -> Vec<Area> {
+    let boxed = |n: i32| {
+        Bbox::new(f64::from(n % 100) - 50.0, f64::from(n / 100) / 2.0, f64::from(n % 100) - 49.5, f64::from(n / 100) / 2.0 + 0.4)
+            .unwrap()
+    };
+    (0..10_000).map(|n| Area::from_bbox(n.to_string(), &boxed(n))).collect()
+}
+
+async fn fill(settings: &KafkaSettings) {
+    let sink = KafkaSink::open(settings, TOPIC, 1 << 20).unwrap();
+    let claim = Body::seal(bytes::Bytes::from_static(b"{}")).claim();
+    let mut last = None;
+    for n in 0..ENVELOPES {
+        let west = (n % 3_000) as f64 / 10.0 - 150.0;
+        let envelope = Envelope {
+            feature_id: n.to_string(),
+            event_id: format!("{n:032x}"),
+            version: None,
+            occurred_at: Some(Timestamp::from_millis(0)),
+            crs: "EPSG:4326".into(),
+            bbox: Some(Bbox::new(west, -40.0, west + 0.3, -39.0).unwrap()),
+            vertex_count: Some(1_000),
+            suspect: false,
+            content: Content::Claim(claim),
+            others: Default::default(),
+        };
+        let record = OutgoingRecord {
+            key: Some(envelope.feature_id.clone().into()),
+            value: Some(envelope.encode().into()),
+            headers: Vec::new(),
+        };
+        last = Some(sink.send(record).await);
+    }
+    last.unwrap().acknowledged().await.unwrap();
+    sink.flush(Duration::from_secs(60)).await.unwrap();
+}
+
+fn bare_loop(brokers: &str, group: &str) {
+    let consumer: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", brokers)
+        .set("group.id", group)
+        .set("auto.offset.reset", "earliest")
+        .set("enable.partition.eof", "true")
+        .set("check.crcs", "true")
+        .create()
+        .unwrap();
+    consumer.subscribe(&[TOPIC]).unwrap();
+    let (mut ended, mut bytes) = (0, 0);
+    while ended < PARTITIONS {
+        match consumer.poll(Duration::from_secs(1)) {
+            Some(Ok(message)) => bytes += message.payload_len(),
+            Some(Err(KafkaError::PartitionEOF(_))) => ended += 1,
+            Some(Err(error)) => panic!("{error}"),
+            None => {}
+        }
+    }
+    std::hint::black_box(bytes);
+}
+
+async fn consume(settings: &KafkaSettings, index: &Arc<AreaIndex>, group: &str) {
+    let consumer = Consumer {
+        settings: ConsumeSettings::default(),
+        index: Arc::clone(index),
+        store: store::open("memory://", LocalDirectory::Expect).unwrap(),
+        sink: Arc::new(LineSink::new(std::io::sink())),
+        dead_letters: DeadLetters::new(Arc::new(MemorySink::default())),
+        clock: Arc::new(SystemClock),
+        counters: Arc::default(),
+    };
+    let source = SourceSettings { group: group.into(), end: SourceEnd::EndOfTopic, ..SourceSettings::default() };
+    let source = KafkaSource::open(settings, TOPIC, &source, consumer.triage()).unwrap();
+    let report = consumer.run(source, std::future::pending()).await.unwrap();
+    assert_eq!(report.discarded, ENVELOPES as u64);
+}
