@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct ConsumeSettings {
     /// The topic, for dead letters and logs.
     pub topic: String,
-    /// How many bytes of bodies may be held at once.
+    /// How many bytes of records and bodies may be held at once.
     pub budget_bytes: u64,
     /// The largest body that is fetched.
     pub body_bytes: u64,
@@ -45,6 +45,16 @@ impl Default for ConsumeSettings {
 pub(crate) const COST_OF_A_BODY: u64 = 3;
 
 impl ConsumeSettings {
+    /// Returns the part of the budget that is for records: what the source's `queued_bytes` should be.
+    pub fn record_bytes(&self) -> usize {
+        usize::try_from(self.budget_bytes / 8).unwrap_or(usize::MAX).min(32 << 20)
+    }
+
+    /// Returns the part of the budget that is for fetched bodies.
+    pub(crate) fn fetched_bytes(&self) -> u64 {
+        self.budget_bytes - self.record_bytes() as u64
+    }
+
     /// Checks that the settings can work together.
     ///
     /// # Errors

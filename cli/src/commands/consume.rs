@@ -85,7 +85,8 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
     let consumer =
         Consumer { settings, index, store, sink, dead_letters, clock: Arc::new(SystemClock), counters: Arc::default() };
     let end = if args.until_end { SourceEnd::EndOfTopic } else { SourceEnd::Never };
-    let source = SourceSettings { group: args.group.clone(), end, ..SourceSettings::default() };
+    let queued_bytes = consumer.settings.record_bytes();
+    let source = SourceSettings { group: args.group.clone(), end, queued_bytes, ..SourceSettings::default() };
     let report = consume(consumer, &kafka, &topic, &source).await?;
     if args.report.is_json() {
         console::json(&report)?;

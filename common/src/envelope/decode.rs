@@ -19,34 +19,46 @@ impl Envelope {
     /// [`FaultKind::Malformed`] when it is not an envelope, with the member and what was expected;
     /// [`FaultKind::Hostile`] when `body_key` is not the key of `body_sha256`.
     pub fn decode(value: &[u8]) -> Result<Self, Fault> {
-        let members: Members<'_> =
-            serde_json::from_slice(value).map_err(|error| Fault::malformed(format!("the value is no envelope: {error}")))?;
-        let mut members = members.0;
-        let feature_id = identity(&mut members, "feature_id", limits::FEATURE_ID_BYTES)?;
-        let event_id = identity(&mut members, "event_id", limits::EVENT_ID_BYTES)?;
-        let bbox = bbox(&mut members)?;
-        let crs = take::<String>(&mut members, "crs", "a string")?.unwrap_or_else(|| DEFAULT_CRS.into());
-        if crs.len() > limits::CRS_BYTES {
-            return Err(Fault::malformed(format!("crs has {} bytes, {} at most", crs.len(), limits::CRS_BYTES)));
-        }
-        let occurred_at = take::<String>(&mut members, "occurred_at", "an RFC 3339 string")?
-            .map(|text| {
-                Timestamp::parse_rfc3339(&text).ok_or_else(|| Fault::malformed("occurred_at is no RFC 3339 time with an offset"))
-            })
-            .transpose()?;
-        Ok(Self {
-            feature_id,
-            event_id,
-            version: take(&mut members, "version", "an integer")?,
-            occurred_at,
-            crs,
-            bbox,
-            vertex_count: take(&mut members, "vertex_count", "an integer")?,
-            suspect: take(&mut members, "suspect", "true or false")?.unwrap_or(false),
-            content: content(&mut members)?,
-            others: members.into_iter().map(|(name, raw)| (name.into_owned(), raw.get().to_owned())).collect(),
-        })
+        decode(value, Bytes::copy_from_slice)
     }
+
+    /// Reads a record's value; an inline body shares its bytes instead of being copied out of it.
+    ///
+    /// # Errors
+    /// As [`Envelope::decode`].
+    pub fn decode_shared(value: &Bytes) -> Result<Self, Fault> {
+        decode(value, |raw| value.slice_ref(raw))
+    }
+}
+
+fn decode(value: &[u8], share: impl Fn(&[u8]) -> Bytes) -> Result<Envelope, Fault> {
+    let members: Members<'_> =
+        serde_json::from_slice(value).map_err(|error| Fault::malformed(format!("the value is no envelope: {error}")))?;
+    let mut members = members.0;
+    let feature_id = identity(&mut members, "feature_id", limits::FEATURE_ID_BYTES)?;
+    let event_id = identity(&mut members, "event_id", limits::EVENT_ID_BYTES)?;
+    let bbox = bbox(&mut members)?;
+    let crs = take::<String>(&mut members, "crs", "a string")?.unwrap_or_else(|| DEFAULT_CRS.into());
+    if crs.len() > limits::CRS_BYTES {
+        return Err(Fault::malformed(format!("crs has {} bytes, {} at most", crs.len(), limits::CRS_BYTES)));
+    }
+    let occurred_at = take::<String>(&mut members, "occurred_at", "an RFC 3339 string")?
+        .map(|text| {
+            Timestamp::parse_rfc3339(&text).ok_or_else(|| Fault::malformed("occurred_at is no RFC 3339 time with an offset"))
+        })
+        .transpose()?;
+    Ok(Envelope {
+        feature_id,
+        event_id,
+        version: take(&mut members, "version", "an integer")?,
+        occurred_at,
+        crs,
+        bbox,
+        vertex_count: take(&mut members, "vertex_count", "an integer")?,
+        suspect: take(&mut members, "suspect", "true or false")?.unwrap_or(false),
+        content: content(&mut members, share)?,
+        others: members.into_iter().map(|(name, raw)| (name.into_owned(), raw.get().to_owned())).collect(),
+    })
 }
 
 /// The members of an object as raw JSON; a name that comes twice is an error.
@@ -115,14 +127,14 @@ fn bbox(members: Raw<'_, '_>) -> Result<Option<Bbox>, Fault> {
     }
 }
 
-fn content(members: Raw<'_, '_>) -> Result<Content, Fault> {
+fn content(members: Raw<'_, '_>, share: impl Fn(&[u8]) -> Bytes) -> Result<Content, Fault> {
     let mut inline = Vec::new();
     for member in [InlineMember::Geometry, InlineMember::Geojson] {
         if let Some(raw) = members.remove(member.name()).filter(|raw| raw.get() != "null") {
             if !raw.get().starts_with('{') {
                 return Err(Fault::malformed(format!("{} must be an object", member.name())));
             }
-            inline.push(InlineBody { member, bytes: Bytes::copy_from_slice(raw.get().as_bytes()) });
+            inline.push(InlineBody { member, bytes: share(raw.get().as_bytes()) });
         }
     }
     let claim = claim(members)?;

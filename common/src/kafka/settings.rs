@@ -108,8 +108,11 @@ impl KafkaSettings {
         config
             .set("isolation.level", "read_committed")
             .set("check.crcs", "true")
-            .set("queued.min.messages", "1000")
+            // Bounded by bytes. A small number of messages would be read up in no time, and the next fetch then waits
+            // for the back-off, which is a second by default.
+            .set("queued.min.messages", "100000")
             .set("queued.max.messages.kbytes", "16384")
+            .set("fetch.queue.backoff.ms", "20")
             .set("fetch.message.max.bytes", "1048576")
             .set("fetch.max.bytes", "16777216")
             .set("receive.message.max.bytes", "20971520")

@@ -101,9 +101,10 @@ impl Shop {
     async fn parse(&self, incoming: IncomingRecord) -> Parsed {
         let IncomingRecord { key, value, headers, timestamp, ticket } = incoming;
         let open = Open::new(ticket, &self.counters);
-        let decoded = value
-            .as_deref()
-            .map_or_else(|| Err(Fault::malformed("a record without a value: deletions are not applied")), Envelope::decode);
+        let decoded = match &value {
+            Some(value) => Envelope::decode_shared(value),
+            None => Err(Fault::malformed("a record without a value: deletions are not applied")),
+        };
         let since =
             timestamp.or(decoded.as_ref().ok().and_then(|envelope| envelope.occurred_at)).unwrap_or_else(|| self.clock.now());
         let step = match decoded {

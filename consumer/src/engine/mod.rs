@@ -126,7 +126,7 @@ struct Lanes {
 impl Lanes {
     fn start(consumer: &Consumer) -> Self {
         let Consumer { settings, index, store, sink, dead_letters, clock, counters } = consumer.clone();
-        let limits = (settings.retry, settings.body_bytes, Budget::new(settings.budget_bytes));
+        let limits = (settings.retry, settings.body_bytes, Budget::new(settings.fetched_bytes()));
         let resolver = Resolver::new(store, Arc::clone(&clock), limits, Arc::clone(&counters));
         let shop = Shop { topic: settings.topic.clone(), index, resolver, dead_letters, clock, retry: settings.retry, counters };
         let (ready, applied) = mpsc::channel(settings.batch_events);

@@ -17,7 +17,7 @@ use geoclaim_consumer::{
 };
 use geoclaim_tests::components::Kafka;
 use rdkafka::{
-    ClientConfig, Message as _,
+    ClientConfig,
     consumer::{BaseConsumer, Consumer as _},
     error::KafkaError,
 };

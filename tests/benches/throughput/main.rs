@@ -1,4 +1,4 @@
-//! Measures and prints; asserts nothing. `cargo bench -p geoclaim-tests`
+//! Measures and prints; asserts nothing. `cargo bench -p geoclaim-tests --bench throughput [-- extents discard memory]`
 //!
 //! Rates stand beside their limit in the same run, alternated, as medians: two cores that others share are noisy, and
 //! only the ratio says something.
@@ -8,9 +8,12 @@ mod extents;
 mod memory;
 
 fn main() {
-    extents::print();
-    discard::print();
-    memory::print();
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    for (name, print) in [("extents", extents::print as fn()), ("discard", discard::print), ("memory", memory::print)] {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+            print();
+        }
+    }
 }
 
 /// Returns the median of seconds.

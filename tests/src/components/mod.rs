@@ -116,7 +116,6 @@ fn refuse_if(required: bool, name: &str, reason: &Unavailable) {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::*;
 
