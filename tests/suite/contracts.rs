@@ -203,7 +203,7 @@ async fn read(settings: &KafkaSettings, topic: &str, group: &str, settled: usize
         }
     }
     drop(unsettled);
-    source.closed(Duration::from_secs(10)).await;
+    source.close(Duration::from_secs(10)).await;
     Ok(seen)
 }
 

@@ -65,6 +65,11 @@ pub(super) fn decode(cover: &str) -> Option<Bbox> {
     decode_box(cover.as_bytes().get(..BOX_DIGITS)?)
 }
 
+/// Tells whether this is the cover of a later version, of which nothing is known here.
+pub(super) fn is_later(cover: &str) -> bool {
+    URL_SAFE_NO_PAD.decode(cover).is_ok_and(|bytes| bytes.first().is_some_and(|version| *version > VERSION))
+}
+
 fn decode_box(digits: &[u8]) -> Option<Bbox> {
     let mut bytes = [0; BOX_BYTES];
     let length = URL_SAFE_NO_PAD.decode_slice(digits, &mut bytes).ok()?;

@@ -123,6 +123,8 @@ fn bbox(members: Raw<'_, '_>) -> Result<Option<Bbox>, Fault> {
         (Some(covered), None) => Ok(Some(covered)),
         (Some(covered), Some(bbox)) if covered == bbox => Ok(Some(bbox)),
         (Some(covered), Some(bbox)) => Err(Fault::new(FaultKind::Mismatch, format!("cover says {covered}, bbox says {bbox}"))),
+        // A cover of a later version beside a bbox: old readers survive new writers.
+        (None, Some(bbox)) if cover::is_later(&text) => Ok(Some(bbox)),
         (None, _) => Err(Fault::malformed("cover is not base64url of a known version and a box")),
     }
 }

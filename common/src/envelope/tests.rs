@@ -61,6 +61,7 @@ fn the_box_is_read_at_its_fixed_place_or_not_at_all() {
     }
     let newer = text(&envelope).replacen("\"Aa", "\"Ca", 1);
     assert_eq!(peek(newer.as_bytes()), Peek::Unknown, "a version that is not known");
+    assert_eq!(Envelope::decode(newer.as_bytes()).unwrap().bbox, envelope.bbox, "the bbox says the same");
     let longer = text(&envelope).replacen("NwPT3A\"", "NwPT3Aabcd\"", 1);
     assert_eq!(peek(longer.as_bytes()), Peek::Placed(envelope.bbox.unwrap()), "cells after the box");
     assert_eq!(Envelope::decode(longer.as_bytes()).unwrap().bbox, envelope.bbox);

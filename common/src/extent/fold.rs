@@ -1,6 +1,10 @@
 //! Folds positions into a bbox.
 
-use super::{LongEdges, longitudes::Longitudes};
+use super::{
+    LongEdges,
+    edges::{Edges, RingEnd},
+    longitudes::Longitudes,
+};
 use crate::geojson::{GeometryType, Position, Visitor};
 
 /// Takes positions as a scan meets them.
@@ -43,40 +47,14 @@ impl Part {
 /// The current line string or ring.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    first: Option<f64>,
-    previous: f64,
-    /// What to add to a longitude so that no edge is longer than half a turn.
-    shift: f64,
+    edges: Edges,
     south: f64,
     north: f64,
 }
 
 impl Line {
-    const EMPTY: Self = Self { first: None, previous: 0.0, shift: 0.0, south: f64::INFINITY, north: f64::NEG_INFINITY };
-
-    /// Takes the next position. Returns whether the edge to it is long.
-    #[inline]
-    fn take(&mut self, x: f64, y: f64) -> bool {
-        self.south = self.south.min(y);
-        self.north = self.north.max(y);
-        if self.first.is_some() {
-            return self.edge_to(x);
-        }
-        self.first = Some(x);
-        self.previous = x;
-        false
-    }
-
-    /// Takes the edge to `x`. Returns whether it is long: more than 180 degrees, and not along a cut at ±180.
-    fn edge_to(&mut self, x: f64) -> bool {
-        let step = x - self.previous;
-        let along_cut = x.abs() == 180.0 && self.previous.abs() == 180.0;
-        self.previous = x;
-        let is_long = step.abs() > 180.0 && !along_cut;
-        if is_long {
-            self.shift -= 360.0 * (step / 360.0).round();
-        }
-        is_long
+    const fn empty(edges: Edges) -> Self {
+        Self { edges, south: f64::INFINITY, north: f64::NEG_INFINITY }
     }
 }
 
@@ -131,7 +109,7 @@ impl Visitor for Fold {
     }
 
     fn begin_line(&mut self) {
-        self.line = Some(Line::EMPTY);
+        self.line = Some(Line::empty(Edges::default()));
     }
 
     #[inline]
@@ -142,8 +120,10 @@ impl Visitor for Fold {
         self.north = self.north.max(y);
         let mut unrolled = x;
         if let Some(line) = &mut self.line {
-            let is_long = line.take(x, y);
-            unrolled += line.shift;
+            line.south = line.south.min(y);
+            line.north = line.north.max(y);
+            let is_long = line.edges.take(x);
+            unrolled += line.edges.shift();
             if is_long {
                 self.take_long_edge();
             }
@@ -153,12 +133,12 @@ impl Visitor for Fold {
     }
 
     fn end_line(&mut self) {
-        let Some(mut line) = self.line.take() else { return };
-        let Some(first) = line.first.filter(|_| self.in_rings) else { return };
-        if line.edge_to(first) {
+        let Some(line) = self.line.take().filter(|_| self.in_rings) else { return };
+        let RingEnd { closes_long, goes_round, may_be_cap } = line.edges.close();
+        if closes_long || may_be_cap {
             self.take_long_edge();
         }
-        if line.shift != 0.0 {
+        if goes_round || may_be_cap {
             self.take_polar_ring(&line);
         }
     }

@@ -88,12 +88,20 @@ impl Longitudes {
     }
 }
 
+/// Returns how many whole turns east of -180 to 180 a longitude lies.
+pub fn turns_of(x: f64) -> i32 {
+    // Right beside ±180 the sum rounds up to the next turn.
+    let turns = ((x + 180.0) / 360.0).floor();
+    let turns = if x - 360.0 * turns < -180.0 { turns - 1.0 } else { turns };
+    turns as i32
+}
+
 /// Brings the interval from `west` eastward to `east`, in degrees, into -180 to 180, in one or two pieces.
 ///
 /// Exact: a double within half a turn of a multiple of 360 loses nothing when that multiple is subtracted.
 pub fn planar(west: f64, east: f64) -> impl Iterator<Item = [f64; 2]> {
     let in_range = west >= -180.0 && east <= 180.0;
-    let turns = if in_range { 0.0 } else { 360.0 * ((west + 180.0) / 360.0).floor() };
+    let turns = if in_range { 0.0 } else { 360.0 * f64::from(turns_of(west)) };
     let (west, east) = (west - turns, east - turns);
     let (first, second) = match (east - west >= 360.0, east > 180.0) {
         (true, _) => ([-180.0, 180.0], None),

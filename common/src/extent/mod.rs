@@ -5,10 +5,14 @@
 //! the smallest interval of longitudes that holds every part, so west is greater than east where that interval runs
 //! over ±180.
 
+mod edges;
 mod fold;
 mod longitudes;
+mod within;
 
-pub use longitudes::planar as planar_longitudes;
+pub use edges::{Edges, RingEnd};
+pub use longitudes::{planar as planar_longitudes, turns_of};
+pub use within::holds;
 
 use crate::{
     Bbox,

@@ -85,6 +85,18 @@ fn a_cap_around_a_pole_takes_the_pole() {
 }
 
 #[test]
+fn a_cap_drawn_out_to_the_cut_takes_the_pole_and_is_suspect() {
+    let cap = extent_with(&polygon("[[-180,60],[-90,61],[0,60],[90,61],[180,60],[-180,60]]"), LongEdges::Suspect);
+    assert_eq!((cap.bbox.unwrap().to_array(), cap.suspect), ([-180.0, 60.0, 180.0, 90.0], true));
+}
+
+#[test]
+fn right_beside_the_antimeridian_no_turn_is_lost() {
+    let beside = 180.0_f64.next_down();
+    assert_eq!(bbox(&polygon(&format!("[[{beside},0],[190,0],[190,1],[{beside},0]]"))), Some([beside, 0.0, -170.0, 1.0]));
+}
+
+#[test]
 fn a_slice_that_touches_the_pole_keeps_its_longitudes() {
     assert_eq!(bbox(&polygon("[[10,60],[20,60],[20,90],[10,90],[10,60]]")), Some([10.0, 60.0, 20.0, 90.0]));
 }

@@ -360,7 +360,7 @@ fn out_of_range(at: usize, x: f64, y: f64) -> ScanError {
 }
 
 /// Tells whether a `crs` name means WGS 84 longitude and latitude, as GeoJSON writers use these names.
-fn is_wgs84(name: &str) -> bool {
+pub fn is_wgs84(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let code = name.rsplit([':', '/', '#']).next().unwrap_or_default();
     let authority = name.contains("EPSG") || name.contains("OGC") || name == code;

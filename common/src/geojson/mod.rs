@@ -17,7 +17,7 @@ mod visit;
 use std::{fmt, ops::Range};
 
 pub use cursor::Cursor;
-pub use grammar::{CrsMember, Outline, ScanOptions, Validity, scan};
+pub use grammar::{CrsMember, Outline, ScanOptions, Validity, is_wgs84, scan};
 pub use visit::{GeometryType, Kind, Position, Visitor};
 
 /// A body that is no good, and where.

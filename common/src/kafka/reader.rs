@@ -1,6 +1,6 @@
 //! Reads a topic from one end to the other without a group, for people and for checks. Commits nothing.
 
-use std::{ops::ControlFlow, time::Duration};
+use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 
 use bytes::Bytes;
 use rdkafka::{
@@ -45,13 +45,15 @@ pub fn read_topic(
     config.set("group.id", "geoclaim-reader").set("enable.auto.commit", "false").set("enable.partition.eof", "true");
     let consumer: BaseConsumer = config.create().map_err(|error| fault_of(&error))?;
     let mut open = assign_all(&consumer, topic, facts.partitions)?;
-    while open > 0 {
+    while !open.is_empty() {
         match consumer.poll(Duration::from_secs(15)) {
             None => {
                 return Err(Fault::unavailable(format!("no record of topic {topic} for 15 seconds, and its end is not reached")));
             }
-            Some(Err(KafkaError::PartitionEOF(_))) => open -= 1,
+            // Told again each time that the end is reached anew.
+            Some(Err(KafkaError::PartitionEOF(partition))) => drop(open.remove(&partition)),
             Some(Err(error)) => return Err(fault_of(&error)),
+            Some(Ok(message)) if !open.contains(&message.partition()) => {}
             Some(Ok(message)) => {
                 let record = StoredRecord {
                     partition: message.partition(),
@@ -69,10 +71,11 @@ pub fn read_topic(
     Ok(())
 }
 
-fn assign_all(consumer: &BaseConsumer, topic: &str, partitions: usize) -> Result<usize, Fault> {
+fn assign_all(consumer: &BaseConsumer, topic: &str, partitions: usize) -> Result<BTreeSet<i32>, Fault> {
     let mut list = TopicPartitionList::new();
-    for partition in 0..i32::try_from(partitions).unwrap_or(i32::MAX) {
-        list.add_partition_offset(topic, partition, Offset::Beginning).map_err(|error| fault_of(&error))?;
+    let partitions: BTreeSet<i32> = (0..i32::try_from(partitions).unwrap_or(i32::MAX)).collect();
+    for partition in &partitions {
+        list.add_partition_offset(topic, *partition, Offset::Beginning).map_err(|error| fault_of(&error))?;
     }
     consumer.assign(&list).map_err(|error| fault_of(&error))?;
     Ok(partitions)

@@ -103,14 +103,6 @@ impl KafkaSource {
             .map_err(|error| Fault::unavailable(format!("no thread for the source: {error}")))?;
         Ok(Self { events: received, stop, closed: Some(closed) })
     }
-
-    /// Waits until the client has left its group, at most this long. Whatever it does, everything that was settled has
-    /// been committed when [`EnvelopeSource::next`] gave `None`.
-    pub async fn closed(&mut self, within: Duration) {
-        if let Some(closed) = self.closed.take() {
-            let _ = tokio::time::timeout(within, closed).await;
-        }
-    }
 }
 
 #[async_trait]
@@ -121,6 +113,13 @@ impl EnvelopeSource for KafkaSource {
 
     fn stop(&self) {
         self.stop.store(true, Ordering::Release);
+    }
+
+    async fn close(&mut self, within: Duration) {
+        self.stop();
+        if let Some(closed) = self.closed.take() {
+            let _ = tokio::time::timeout(within, closed).await;
+        }
     }
 }
 

@@ -119,4 +119,8 @@ pub trait EnvelopeSource: Send {
     /// Begins to stop: no further records; `next` gives `None` once what is out has been settled or the drain
     /// deadline has passed.
     fn stop(&self);
+
+    /// Leaves the group, or whatever else must be left, and waits for that at most this long. Whatever it does,
+    /// everything that was settled has been acknowledged when `next` gave `None`.
+    async fn close(&mut self, _within: Duration) {}
 }

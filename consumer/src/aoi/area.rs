@@ -5,6 +5,7 @@ use std::sync::Arc;
 use geo::{BoundingRect, Coord, LineString, MapCoords, Polygon};
 use geoclaim_common::{
     Bbox,
+    extent::{Edges, turns_of},
     geojson::{GeometryType, Position, ScanError, ScanOptions, Visitor, scan},
 };
 
@@ -55,8 +56,7 @@ fn in_range(polygon: Polygon) -> Vec<Polygon> {
     if bounds.min().x >= -180.0 && bounds.max().x <= 180.0 {
         return vec![polygon];
     }
-    let turn = |x: f64| ((x + 180.0) / 360.0).floor() as i32;
-    (turn(bounds.min().x)..=turn(bounds.max().x))
+    (turns_of(bounds.min().x)..=turns_of(bounds.max().x))
         .map(|turns| polygon.map_coords(|Coord { x, y }| Coord { x: x - 360.0 * f64::from(turns), y }))
         .collect()
 }
@@ -67,8 +67,21 @@ struct Collect {
     polygons: Vec<Polygon>,
     rings: Vec<LineString>,
     ring: Vec<Coord>,
+    edges: Edges,
     other: Option<GeometryType>,
     problem: Option<String>,
+}
+
+impl Collect {
+    fn refuse_long_edge(&mut self, to: f64) {
+        let from = self.ring.last().map_or(to, |last| last.x);
+        self.problem.get_or_insert_with(|| {
+            format!(
+                "an edge from longitude {from} to {to}, of which nobody knows which way round it is meant: cut the area at ±180, \
+                 along the antimeridian and the pole, or give it as a box [west, south, east, north] with west > east"
+            )
+        });
+    }
 }
 
 impl Visitor for Collect {
@@ -79,17 +92,21 @@ impl Visitor for Collect {
     }
 
     fn position(&mut self, Position { x, y, .. }: Position) {
-        let is_long = |previous: &&Coord| (x - previous.x).abs() > 180.0 && (x.abs() != 180.0 || previous.x.abs() != 180.0);
-        if let Some(previous) = self.ring.last().filter(is_long) {
-            let from = previous.x;
-            self.problem = Some(format!(
-                "an edge from longitude {from} to {x}: cut the area at ±180, or give it as a box [west, south, east, north] with west > east"
-            ));
+        if self.edges.take(x) {
+            self.refuse_long_edge(x);
         }
         self.ring.push(Coord { x, y });
     }
 
+    fn begin_line(&mut self) {
+        self.edges = Edges::default();
+    }
+
     fn end_line(&mut self) {
+        let end = self.edges.close();
+        if end.closes_long || end.may_be_cap {
+            self.refuse_long_edge(self.ring.first().map_or(0.0, |first| first.x));
+        }
         if self.ring.len() < 3 && !self.ring.is_empty() {
             self.problem = Some("a ring of fewer than three positions".to_owned());
         }

@@ -1,8 +1,14 @@
 //! The areas by their boxes. The only module that names `rstar`; its `AABB` and `Envelope` are boxes, not ours.
 
-use std::{collections::BTreeSet, sync::OnceLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::OnceLock,
+};
 
-use geo::{BoundingRect, Line, Polygon};
+use geo::{
+    BoundingRect, Coord, Intersects, Line, Polygon,
+    kernels::{Kernel, Orientation, RobustKernel},
+};
 use geoclaim_common::Bbox;
 use rstar::{AABB, RTree, primitives::GeomWithData, primitives::Rectangle};
 
@@ -88,20 +94,48 @@ pub(super) struct EdgeIndex {
     edges: RTree<Edge>,
 }
 
-type Edge = GeomWithData<Rectangle<[f64; 2]>, Line>;
+/// An edge and its ring; ring 0 is the exterior.
+type Edge = GeomWithData<Rectangle<[f64; 2]>, (Line, usize)>;
 
 impl EdgeIndex {
     pub(super) fn new(polygon: &Polygon) -> Self {
         let rings = std::iter::once(polygon.exterior()).chain(polygon.interiors());
-        let edges = rings.flat_map(|ring| ring.lines()).map(|line| Edge::new(bounds_of(&line), line));
+        let edges =
+            rings.enumerate().flat_map(|(ring, line)| line.lines().map(move |line| Edge::new(bounds_of(&line), (line, ring))));
         Self { edges: RTree::bulk_load(edges.collect()) }
     }
 
     /// Returns the edges whose boxes the box of `segment` meets.
     pub(super) fn near(&self, segment: &Line) -> impl Iterator<Item = &Line> {
+        self.entries_near(segment).map(|edge| &edge.data.0)
+    }
+
+    /// Tells whether the polygon holds a position; its boundary counts. `east` is the polygon's eastern edge.
+    ///
+    /// As in `geo`, a ring holds what it winds around, and a hole takes away what lies within it but not on it.
+    pub(super) fn hold(&self, at: Coord, east: f64) -> bool {
+        let mut windings: BTreeMap<usize, i32> = BTreeMap::new();
+        for edge in self.entries_near(&Line::new(at, Coord { x: east, y: at.y })) {
+            let (line, ring) = &edge.data;
+            if line.intersects(&at) {
+                return true;
+            }
+            let (a, b) = (line.start, line.end);
+            if (a.y > at.y) != (b.y > at.y) {
+                let (low, high) = if a.y < b.y { (a, b) } else { (b, a) };
+                if RobustKernel::orient2d(low, high, at) == Orientation::CounterClockwise {
+                    *windings.entry(*ring).or_default() += if a.y < b.y { 1 } else { -1 };
+                }
+            }
+        }
+        let within = |ring: &usize| windings.get(ring).is_some_and(|winding| *winding != 0);
+        within(&0) && !windings.keys().any(|ring| *ring != 0 && within(ring))
+    }
+
+    fn entries_near(&self, segment: &Line) -> impl Iterator<Item = &Edge> {
         let bounds = bounds_of(segment);
         let bounds = AABB::from_corners(bounds.lower(), bounds.upper());
-        self.edges.locate_in_envelope_intersecting(bounds).map(|edge| &edge.data)
+        self.edges.locate_in_envelope_intersecting(bounds)
     }
 }
 

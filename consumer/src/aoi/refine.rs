@@ -13,6 +13,7 @@ use geo::{
 };
 use geoclaim_common::{
     Bbox,
+    extent::{Edges, turns_of},
     geojson::{GeometryType, Position, ScanError, ScanOptions, Visitor, scan},
 };
 
@@ -46,7 +47,6 @@ pub fn refine(body: &[u8], bbox: &Bbox, index: &AreaIndex, options: &ScanOptions
 
 /// A polygon of an area, and what is known of the body and it.
 struct Candidate<'a> {
-    polygon: &'a Polygon,
     edges: &'a EdgeIndex,
     bounds: [f64; 4],
     is_met: bool,
@@ -63,14 +63,15 @@ struct Refine<'a> {
     is_ambiguous: bool,
     in_rings: bool,
     rings: usize,
+    /// First and last position of the current line, and its edges.
     line: Option<(Coord, Coord)>,
-    in_line: bool,
+    edges: Option<Edges>,
 }
 
 impl<'a> Refine<'a> {
     fn new(slots: &[Slot], index: &'a AreaIndex) -> Self {
         let candidates = slots.iter().filter_map(|slot| Candidate::new(index.polygon(*slot), index.edges(*slot))).collect();
-        Self { candidates, is_ambiguous: false, in_rings: false, rings: 0, line: None, in_line: false }
+        Self { candidates, is_ambiguous: false, in_rings: false, rings: 0, line: None, edges: None }
     }
 
     fn vertex(&mut self, at: Coord) {
@@ -81,10 +82,6 @@ impl<'a> Refine<'a> {
 
     fn segment(&mut self, segment: Line) {
         let (west, east) = (segment.start.x.min(segment.end.x), segment.start.x.max(segment.end.x));
-        let along_cut = segment.start.x.abs() == 180.0 && segment.end.x.abs() == 180.0;
-        if east - west > 180.0 && !along_cut {
-            self.is_ambiguous = true;
-        }
         for candidate in self.candidates.iter_mut().filter(|candidate| !candidate.is_met) {
             candidate.is_met = turns(west, east)
                 .any(|turn| candidate.meets(&Line::new(shifted(segment.start, turn), shifted(segment.end, turn))));
@@ -106,7 +103,7 @@ impl Visitor for Refine<'_> {
     }
 
     fn begin_line(&mut self) {
-        self.in_line = true;
+        self.edges = Some(Edges::default());
         self.line = None;
         self.candidates.iter_mut().for_each(|candidate| candidate.windings.fill(0));
     }
@@ -114,6 +111,7 @@ impl Visitor for Refine<'_> {
     #[inline]
     fn position(&mut self, Position { x, y, .. }: Position) {
         let at = Coord { x, y };
+        self.is_ambiguous |= self.edges.as_mut().is_some_and(|edges| edges.take(x));
         match self.line {
             Some((first, previous)) => {
                 self.segment(Line::new(previous, at));
@@ -121,15 +119,17 @@ impl Visitor for Refine<'_> {
             }
             None => {
                 self.vertex(at);
-                self.line = self.in_line.then_some((at, at));
+                self.line = self.edges.is_some().then_some((at, at));
             }
         }
     }
 
     fn end_line(&mut self) {
-        self.in_line = false;
+        let edges = self.edges.take().unwrap_or_default();
         let Some((first, last)) = self.line.take() else { return };
         if self.in_rings {
+            let end = edges.close();
+            self.is_ambiguous |= end.closes_long || end.may_be_cap;
             if first != last {
                 self.segment(Line::new(last, first));
             }
@@ -160,12 +160,12 @@ impl<'a> Candidate<'a> {
             .fold([f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY], |[w, s, e, n], at| {
                 [w.min(at.x), s.min(at.y), e.max(at.x), n.max(at.y)]
             });
-        Some(Self { polygon, edges, bounds, is_met: false, probe, windings: [0; (2 * TURNS + 1) as usize], part: 0 })
+        Some(Self { edges, bounds, is_met: false, probe, windings: [0; (2 * TURNS + 1) as usize], part: 0 })
     }
 
     fn holds(&self, at: Coord) -> bool {
         let [west, south, east, north] = self.bounds;
-        at.x >= west && at.x <= east && at.y >= south && at.y <= north && self.polygon.intersects(&at)
+        at.x >= west && at.x <= east && at.y >= south && at.y <= north && self.edges.hold(at, east)
     }
 
     fn meets(&self, segment: &Line) -> bool {
@@ -202,10 +202,10 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Returns the turns that bring longitudes from `west` to `east` to where areas are, within ±180.
+/// Returns the turns that bring longitudes from `west` to `east` to where areas are, within ±180; of a segment beyond
+/// it that touches ±180, both sides.
 fn turns(west: f64, east: f64) -> impl Iterator<Item = i32> {
-    let turn = |x: f64| ((x + 180.0) / 360.0).floor() as i32;
-    if west >= -180.0 && east <= 180.0 { 0..=0 } else { turn(west)..=turn(east) }
+    if west >= -180.0 && east <= 180.0 { 0..=0 } else { -turns_of(-west)..=turns_of(east) }
 }
 
 fn shifted(at: Coord, turns: i32) -> Coord {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use geoclaim_common::{
-    Bbox, Envelope, Fault, FaultKind,
+    Envelope, Fault, FaultKind,
     envelope::DEFAULT_CRS,
-    extent::{Extent, LongEdges, MeasureOptions, measure},
-    geojson::{CrsMember, Outline, ScanOptions},
+    extent::{Extent, MeasureOptions, holds, measure},
+    geojson::{CrsMember, Outline, ScanError, ScanOptions, is_wgs84},
 };
 
 use crate::{
@@ -18,15 +18,12 @@ use crate::{
 /// How far a body may stick out of its envelope's bbox, in degrees (about a decimetre): other producers round.
 const TOLERANCE_DEGREES: f64 = 1e-6;
 
-/// Names under which GeoJSON's own reference system goes.
-const WGS84_NAMES: [&str; 4] = [DEFAULT_CRS, "OGC:CRS84", "CRS84", "urn:ogc:def:crs:OGC:1.3:CRS84"];
-
 /// Refuses a body in a reference system that areas cannot be compared in.
 ///
 /// # Errors
 /// [`FaultKind::Malformed`].
 pub(super) fn check_crs(envelope: &Envelope) -> Result<(), Fault> {
-    if WGS84_NAMES.contains(&envelope.crs.as_str()) {
+    if is_wgs84(&envelope.crs) {
         return Ok(());
     }
     Err(Fault::malformed(format!("bodies in {} cannot be compared with areas; {DEFAULT_CRS} is expected", envelope.crs)))
@@ -43,13 +40,16 @@ pub(super) fn examine(envelope: &Envelope, body: BodyBytes, index: &AreaIndex) -
     let (extent, outline) = measured(body.bytes(), &options)?;
     let extent = check_extent(envelope, extent, body.bytes(), &options)?;
     let Some(bbox) = &extent.bbox else { return Ok(None) };
-    let areas = refine(body.bytes(), bbox, index, &scan)
-        .map_err(|error| Fault::malformed(format!("the body is no good GeoJSON: {error}")))?;
+    let areas = refine(body.bytes(), bbox, index, &scan).map_err(|error| no_good(&error))?;
     Ok((!areas.is_empty()).then(|| change(envelope, areas, body, extent, outline)))
 }
 
 fn measured(body: &[u8], options: &MeasureOptions) -> Result<(Extent, Outline), Fault> {
-    measure(body, options).map_err(|error| Fault::malformed(format!("the body is no good GeoJSON: {error}")))
+    measure(body, options).map_err(|error| no_good(&error))
+}
+
+fn no_good(error: &ScanError) -> Fault {
+    Fault::malformed(format!("the body is no good GeoJSON: {error}"))
 }
 
 /// Checks bbox and vertex count. An envelope without a bbox or a count says nothing that could be wrong.
@@ -59,17 +59,11 @@ fn check_extent(envelope: &Envelope, extent: Extent, body: &[u8], options: &Meas
         return Err(Fault::new(FaultKind::Mismatch, detail));
     }
     let Some(declared) = envelope.bbox else { return Ok(extent) };
-    let holds = |actual: &Option<Bbox>| actual.as_ref().is_none_or(|actual| declared.contains(actual, TOLERANCE_DEGREES));
-    if holds(&extent.bbox) {
+    let is_held = extent.bbox.as_ref().is_none_or(|actual| declared.contains(actual, TOLERANCE_DEGREES));
+    // The smallest box need not be held by one that is right: a planar one across the antimeridian, say.
+    let is_held = is_held || holds(body, &declared, TOLERANCE_DEGREES, &options.scan).map_err(|error| no_good(&error))?;
+    if is_held {
         return Ok(extent);
-    }
-    if extent.suspect {
-        // Its producer knew that long edges cross the antimeridian.
-        let crossing = MeasureOptions { long_edges: LongEdges::Cross, ..*options };
-        let (crossing, _) = measured(body, &crossing)?;
-        if holds(&crossing.bbox) {
-            return Ok(crossing);
-        }
     }
     let actual = extent.bbox.map(|bbox| bbox.to_string()).unwrap_or_default();
     Err(Fault::new(FaultKind::Mismatch, format!("the envelope's bbox {declared} does not hold the body's {actual}")))

@@ -77,22 +77,28 @@ impl Group {
     }
 
     fn balance(&self, consumer: &BaseConsumer<Self>) {
-        let (topic, (pause, resume)) = {
-            let mut state = self.state();
-            let changes = state.balance();
-            if changes.0.is_empty() && changes.1.is_empty() {
-                return;
-            }
-            (state.topic.clone(), changes)
-        };
-        let list = |partitions: Vec<i32>| {
-            let mut list = TopicPartitionList::new();
-            partitions.into_iter().for_each(|partition| drop(list.add_partition_offset(&topic, partition, Offset::Invalid)));
-            list
-        };
-        if let Err(error) = consumer.pause(&list(pause)).and_then(|()| consumer.resume(&list(resume))) {
-            telemetry::hiccup("pause or resume partitions", &error);
+        let (pause, resume) = self.state().balance();
+        if !pause.is_empty()
+            && let Err(error) = consumer.pause(&self.list(pause))
+        {
+            telemetry::hiccup("pause partitions", &error);
         }
+        self.resume(consumer, resume);
+    }
+
+    fn resume(&self, consumer: &BaseConsumer<Self>, partitions: Vec<i32>) {
+        if !partitions.is_empty()
+            && let Err(error) = consumer.resume(&self.list(partitions))
+        {
+            telemetry::hiccup("resume partitions", &error);
+        }
+    }
+
+    fn list(&self, partitions: Vec<i32>) -> TopicPartitionList {
+        let topic = self.state().topic.clone();
+        let mut list = TopicPartitionList::new();
+        partitions.into_iter().for_each(|partition| drop(list.add_partition_offset(&topic, partition, Offset::Invalid)));
+        list
     }
 }
 
@@ -112,6 +118,9 @@ impl ConsumerContext for Group {
                     telemetry::rebalanced("revoked", &partitions);
                     self.drain(consumer, &partitions);
                     Self::commit(consumer);
+                    // Or they would stand still when they come back.
+                    let paused = self.state().paused_of(&partitions);
+                    self.resume(consumer, paused);
                     self.state().revoke(&partitions);
                 }
             }
@@ -152,7 +161,13 @@ fn poll_burst(consumer: &BaseConsumer<Group>, group: &Group) -> Result<(), crate
     for _ in 0..BURST {
         match consumer.poll(wait) {
             None => return Ok(()),
-            Some(Ok(message)) => group.state().take(&message),
+            Some(Ok(message)) => {
+                let mut state = group.state();
+                state.take(&message);
+                if state.is_full() {
+                    return Ok(());
+                }
+            }
             Some(Err(KafkaError::PartitionEOF(partition))) => group.state().mark_end(partition),
             Some(Err(error)) => {
                 let fault = fault_of(&error);

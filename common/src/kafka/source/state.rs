@@ -20,6 +20,7 @@ use crate::{
 struct Partition {
     assignment: Arc<Assignment>,
     watermark: Watermark,
+    last: Option<i64>,
     stored: Option<i64>,
     out: usize,
     is_paused: bool,
@@ -67,6 +68,17 @@ impl State {
         }
     }
 
+    /// Returns those of these partitions that are paused: the client keeps a pause across assignments.
+    pub(super) fn paused_of(&self, partitions: &[i32]) -> Vec<i32> {
+        let is_paused = |id: &&i32| self.partitions.get(id).is_some_and(|partition| partition.is_paused);
+        partitions.iter().filter(is_paused).copied().collect()
+    }
+
+    /// Tells whether so many bytes are out that no more should be taken now.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes_out >= self.settings.queued_bytes
+    }
+
     /// Forgets partitions; work that is still out for them is fenced.
     pub(super) fn revoke(&mut self, partitions: &[i32]) {
         for partition in partitions {
@@ -79,6 +91,12 @@ impl State {
     /// Takes a record: discards it, or sends it out with a ticket.
     pub(super) fn take(&mut self, message: &BorrowedMessage<'_>) {
         let Some(partition) = self.partitions.get_mut(&message.partition()) else { return };
+        if partition.last.is_some_and(|last| message.offset() <= last) {
+            // The log was cut or made anew, and is read again from further down: what was known of it is void.
+            partition.assignment.revoke();
+            *partition = Partition::default();
+        }
+        partition.last = Some(message.offset());
         partition.at_end = false;
         if (self.triage)(message.payload()) == Triage::Discard {
             partition.watermark.skip(message.offset());
