@@ -89,8 +89,8 @@ pub(crate) struct KafkaArgs {
     /// The topic of the envelopes
     #[arg(long, env = "GEOCLAIM_TOPIC")]
     pub(crate) topic: String,
-    /// Any librdkafka property; the few that would break a promise are refused
-    #[arg(short = 'X', value_name = "KEY=VALUE", value_parser = property, env = "GEOCLAIM_KAFKA_PROPERTIES", value_delimiter = ';')]
+    /// Any librdkafka property; the few that would break a promise are refused (in the variable: one a line)
+    #[arg(short = 'X', value_name = "KEY=VALUE", value_parser = property, env = "GEOCLAIM_KAFKA_PROPERTIES", hide_env_values = true, value_delimiter = '\n')]
     properties: Vec<(String, String)>,
 }
 

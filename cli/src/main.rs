@@ -4,6 +4,7 @@
 //! rejected, dead-lettered, failed or found wrong; 2: the command line or the settings are wrong.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the crate that prints")]
 
+mod allocator;
 mod args;
 mod commands;
 mod console;
@@ -21,6 +22,7 @@ use args::Cli;
 use failure::Failure;
 
 fn main() -> ExitCode {
+    allocator::give_large_blocks_back();
     let cli = Cli::parse();
     telemetry::subscribe(&cli.log);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

@@ -66,7 +66,7 @@ impl Body {
     }
 }
 
-/// Verifies a body while its bytes arrive, so that hashing overlaps with the transfer and a body that is too
+/// Verifies a body while its bytes arrive, so that digesting overlaps with the transfer and a body that is too
 /// long is refused at the first byte past its declared length.
 #[derive(Debug)]
 pub struct Verifier {

@@ -39,6 +39,11 @@ impl Budget {
         }
     }
 
+    /// Returns how many bytes there are in all.
+    pub fn all_bytes(&self) -> u64 {
+        u64::from(self.all) * UNIT_BYTES
+    }
+
     /// Returns how many bytes are free.
     pub fn free_bytes(&self) -> u64 {
         self.permits.available_permits() as u64 * UNIT_BYTES

@@ -36,7 +36,7 @@ pub const BODY_BYTES: u64 = 256 << 20;
 pub const PUBLISH_IN_FLIGHT_BYTES: u64 = 32 << 20;
 
 /// Default for the bytes of records and bodies that a consumer holds at once.
-pub const CONSUME_IN_FLIGHT_BYTES: u64 = 256 << 20;
+pub const CONSUME_IN_FLIGHT_BYTES: u64 = 512 << 20;
 
 /// Deepest nesting of JSON arrays and objects that is read, as in `serde_json`.
 pub const JSON_DEPTH: usize = 128;

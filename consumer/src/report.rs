@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use geoclaim_common::stream::Ticket;
+use geoclaim_common::stream::{Assignment, Ticket};
 use serde::Serialize;
 
 /// How a record ends.
@@ -63,7 +63,7 @@ impl ConsumeCounters {
     pub fn report(&self, seconds: f64) -> ConsumeReport {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ConsumeReport {
-            consumed: get(&self.received) - get(&self.unfinished),
+            consumed: get(&self.received).saturating_sub(get(&self.unfinished)),
             discarded: self.get(Outcome::Discarded),
             applied: self.get(Outcome::Applied),
             duplicate: self.get(Outcome::Duplicate),
@@ -113,17 +113,24 @@ pub struct ConsumeReport {
 #[derive(Debug)]
 pub(crate) struct Open {
     ticket: Option<Ticket>,
+    assignment: Arc<Assignment>,
     counters: Arc<ConsumeCounters>,
 }
 
 impl Open {
     pub(crate) fn new(ticket: Ticket, counters: &Arc<ConsumeCounters>) -> Self {
-        Self { ticket: Some(ticket), counters: Arc::clone(counters) }
+        let assignment = Arc::clone(ticket.assignment());
+        Self { ticket: Some(ticket), assignment, counters: Arc::clone(counters) }
+    }
+
+    /// Returns the assignment of the record's partition.
+    pub(crate) fn assignment(&self) -> &Assignment {
+        &self.assignment
     }
 
     /// Tells whether the record is somebody else's by now.
     pub(crate) fn is_fenced(&self) -> bool {
-        self.ticket.as_ref().is_none_or(Ticket::is_fenced)
+        self.assignment.is_revoked()
     }
 
     pub(crate) fn partition(&self) -> i32 {

@@ -40,9 +40,16 @@ impl Default for ConsumeSettings {
     }
 }
 
-/// What a fetched body takes of the budget: its bytes, and on the way to a sink its geometry twice, once encoded and
-/// once in the database's hands, each at most as long as the text.
-pub(crate) const COST_OF_A_BODY: u64 = 3;
+/// Longest encoding of a vertex on the way to a sink: a point of its own with a header and three ordinates.
+const ENCODED_VERTEX_BYTES: u64 = 5 + 3 * 8;
+
+/// Returns what a fetched body takes of the budget: its bytes, and on the way to a sink its geometry twice, once
+/// encoded and once in the database's hands. Coordinates of ten digits or more are longer as text; of a body with
+/// shorter ones, the declared vertices tell.
+pub(crate) fn cost_of_a_body(length: u64, vertex_count: Option<u64>) -> u64 {
+    let encoded = vertex_count.unwrap_or(0).saturating_mul(ENCODED_VERTEX_BYTES).min(length.saturating_mul(5));
+    length.saturating_add(2 * length.max(encoded))
+}
 
 impl ConsumeSettings {
     /// Returns the part of the budget that is for records: what the source's `queued_bytes` should be.

@@ -17,7 +17,7 @@ use geoclaim_consumer::{
     aoi::{AreaIndex, parse_areas, parse_box},
 };
 
-use super::publish::wait_for_topic;
+use super::publish::{USUAL_MESSAGE_BYTES, wait_for_topic};
 use crate::{
     args::{KafkaArgs, ReportArgs, StoreArgs},
     console,
@@ -29,6 +29,9 @@ use crate::{
 
 /// Room for a dead letter's headers beside its record.
 const LETTER_OVERHEAD_BYTES: usize = 64 << 10;
+
+/// How long dead letters are kept in a topic that is made for them: 30 days.
+const LETTER_RETENTION_MS: u64 = 30 * 24 * 3_600 * 1_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct ConsumeArgs {
@@ -75,6 +78,11 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
     let kafka = args.kafka.settings()?;
     let topic = args.kafka.topic.clone();
     let letters = args.dead_letter_topic.clone().unwrap_or_else(|| format!("{topic}.dead-letters"));
+    if letters == topic {
+        return Err(Failure::misuse(
+            "dead letters need a topic of their own: --dead-letter-topic names the topic of the envelopes",
+        ));
+    }
     let settings = settings(&args);
     settings.validate()?;
     let letter_bytes = ready_topics(kafka.clone(), topic.clone(), letters.clone()).await?;
@@ -87,22 +95,23 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
     let end = if args.until_end { SourceEnd::EndOfTopic } else { SourceEnd::Never };
     let queued_bytes = consumer.settings.record_bytes();
     let source = SourceSettings { group: args.group.clone(), end, queued_bytes, ..SourceSettings::default() };
-    let report = consume(consumer, &kafka, &topic, &source).await?;
+    let (report, failure) = consume(consumer, &kafka, &topic, &source, signals::shutdown()).await?;
     if args.report.is_json() {
         console::json(&report)?;
     } else {
         tell(&report);
     }
-    Ok(status(report.dead_lettered + report.rejected > 0))
+    failure.map_or(Ok(status(report.dead_lettered + report.rejected > 0)), Err)
 }
 
-/// Runs a consumer and shows its progress.
+/// Runs a consumer and shows its progress. Returns what was done, and the failure that stopped it early.
 pub(crate) async fn consume(
     consumer: Consumer,
     kafka: &KafkaSettings,
     topic: &str,
     source: &SourceSettings,
-) -> Result<ConsumeReport, Failure> {
+    shutdown: impl Future<Output = ()>,
+) -> Result<(ConsumeReport, Option<Failure>), Failure> {
     let counters = Arc::clone(&consumer.counters);
     let source = KafkaSource::open(kafka, topic, source, consumer.triage())?;
     let progress = Progress::of_work();
@@ -113,10 +122,9 @@ pub(crate) async fn consume(
             console::bytes(bytes_fetched)
         ));
     };
-    let consumed = progress.during(consumer.run(source, signals::shutdown()), look).await;
-    consumed.map_err(|fault| {
-        tell(&counters.report(0.0));
-        Failure::from(fault)
+    Ok(match progress.during(consumer.run(source, shutdown), look).await {
+        Ok(report) => (report, None),
+        Err(fault) => (counters.report(0.0), Some(fault.into())),
     })
 }
 
@@ -149,12 +157,14 @@ async fn ready_topics(kafka: KafkaSettings, topic: String, letters: String) -> R
     let look = move || -> Result<usize, Fault> {
         let missing = || Fault::configuration(format!("topic {topic} does not exist at {}", kafka.brokers));
         let facts = topic_facts(&kafka, &topic)?.ok_or_else(missing)?;
-        let letter_bytes = facts.max_message_bytes.unwrap_or(1_048_588) + LETTER_OVERHEAD_BYTES;
+        let letter_bytes = facts.max_message_bytes.unwrap_or(USUAL_MESSAGE_BYTES) + LETTER_OVERHEAD_BYTES;
         if let Some(facts) = topic_facts(&kafka, &letters)? {
             return Ok(facts.max_message_bytes.unwrap_or(letter_bytes));
         }
-        let settings =
-            vec![("max.message.bytes".to_owned(), letter_bytes.to_string()), ("retention.ms".to_owned(), "-1".to_owned())];
+        let settings = vec![
+            ("max.message.bytes".to_owned(), letter_bytes.to_string()),
+            ("retention.ms".to_owned(), LETTER_RETENTION_MS.to_string()),
+        ];
         let wanted = NewTopic { name: letters.clone(), partitions: facts.partitions, settings };
         let hint =
             |fault: Fault| Fault::configuration(format!("{}: make it, or name another by --dead-letter-topic", fault.detail));

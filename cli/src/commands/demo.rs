@@ -25,6 +25,7 @@ use crate::{
     console::{self, strong},
     failure::{Failure, status},
     progress::Progress,
+    signals::Stop,
 };
 
 /// Natural Earth, public domain; see `sample/README.md`.
@@ -56,18 +57,19 @@ pub(crate) async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     let broker = EmbeddedBroker::start()?;
     broker.create_topic(TOPIC, 4)?;
     broker.create_topic(DEAD_LETTERS, 4)?;
-    let publish = publish_sample(&broker, Arc::clone(&store)).await?;
-    let consume = consume_sample(&broker, store, &gpkg).await?;
+    let stop = Stop::listen();
+    let publish = publish_sample(&broker, Arc::clone(&store), &stop).await?;
+    let consume = consume_sample(&broker, store, &gpkg, &stop).await?;
     let report = Report { publish, consume };
     if args.report.is_json() {
         console::json(&report)?;
     } else {
         tell(&report, &bodies, &gpkg);
     }
-    Ok(status(report.publish.rejected + report.publish.failed + report.consume.dead_lettered > 0))
+    Ok(status(report.publish.is_incomplete() || report.consume.dead_lettered > 0))
 }
 
-async fn publish_sample(broker: &EmbeddedBroker, store: Store) -> Result<PublishReport, Failure> {
+async fn publish_sample(broker: &EmbeddedBroker, store: Store, stop: &Stop) -> Result<PublishReport, Failure> {
     let progress = Progress::of_bytes(Some(FEATURES.len() as u64));
     let publisher = Publisher {
         // The same name each time: a second demonstration repeats the first one's events.
@@ -78,10 +80,16 @@ async fn publish_sample(broker: &EmbeddedBroker, store: Store) -> Result<Publish
         counters: Arc::default(),
         on_problem: teller(&progress),
     };
-    publish(publisher, vec![Source::bytes("sample", FEATURES)], &progress).await
+    let (report, failure) = publish(publisher, vec![Source::bytes("sample", FEATURES)], &progress, stop.requested()).await;
+    failure.map_or(Ok(report), Err)
 }
 
-async fn consume_sample(broker: &EmbeddedBroker, store: Store, gpkg: &std::path::Path) -> Result<ConsumeReport, Failure> {
+async fn consume_sample(
+    broker: &EmbeddedBroker,
+    store: Store,
+    gpkg: &std::path::Path,
+    stop: &Stop,
+) -> Result<ConsumeReport, Failure> {
     let kafka = broker.settings();
     let areas = parse_areas(AREAS).map_err(|error| Failure::wrong(error.to_string()))?;
     let consumer = Consumer {
@@ -94,7 +102,8 @@ async fn consume_sample(broker: &EmbeddedBroker, store: Store, gpkg: &std::path:
         counters: Arc::default(),
     };
     let source = SourceSettings { group: "demo".to_owned(), end: SourceEnd::EndOfTopic, ..SourceSettings::default() };
-    consume(consumer, &kafka, TOPIC, &source).await
+    let (report, failure) = consume(consumer, &kafka, TOPIC, &source, stop.requested()).await?;
+    failure.map_or(Ok(report), Err)
 }
 
 fn tell(Report { publish, consume }: &Report, bodies: &std::path::Path, gpkg: &std::path::Path) {

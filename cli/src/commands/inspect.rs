@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, process::ExitCode, sync::Arc};
 
 use clap::Args;
 use geoclaim_common::{
-    Budget, ClaimCheck, Clock, Envelope, Fault,
+    Budget, ClaimCheck, Envelope, Fault,
     clock::SystemClock,
     envelope::Content,
     fault::RetrySettings,
@@ -98,9 +98,7 @@ fn read(args: &InspectArgs) -> Result<mpsc::Receiver<Result<StoredRecord, Fault>
 async fn resolver(url: &str) -> Result<Resolver, Failure> {
     let store = store::open(url, LocalDirectory::Expect)?;
     store::check(&store).await?;
-    // A person looks once: what is missing now is told now.
-    let retry = RetrySettings { fresh_window_seconds: 0, damaged_retries: 0, ..RetrySettings::default() };
-    let limits = (retry, limits::BODY_BYTES, Budget::new(limits::CONSUME_IN_FLIGHT_BYTES));
+    let limits = (RetrySettings::default(), limits::BODY_BYTES, Budget::new(limits::CONSUME_IN_FLIGHT_BYTES));
     Ok(Resolver::new(store, Arc::new(SystemClock), limits, Arc::default()))
 }
 
@@ -132,15 +130,11 @@ async fn show(
         let text = String::from_utf8_lossy(value).replace(['\n', '\r'], " ");
         return console::out(&format!("{text}\n"));
     }
-    console::out(&format!("{place}  {}{checked}\n", console::printable(&described(&envelope, record))))
+    console::out(&format!("{place}  {}{checked}\n", console::printable(&described(&envelope, record)).replace('\n', "\\n")))
 }
 
 async fn check(claim: ClaimCheck, resolver: &Resolver, report: &mut Report) -> String {
-    let resolved = match resolver.admit(claim).await {
-        Ok(share) => resolver.resolve(claim, SystemClock.now(), share).await.map(drop),
-        Err(fault) => Err(fault),
-    };
-    match resolved {
+    match resolver.look(claim).await {
         Ok(()) => {
             report.verified += 1;
             "  verified".to_owned()

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// What a topic takes when its broker does not say: Kafka's default.
-const USUAL_MESSAGE_BYTES: usize = 1_048_588;
+pub(crate) const USUAL_MESSAGE_BYTES: usize = 1_048_588;
 
 #[derive(Debug, Args)]
 pub(crate) struct PublishArgs {
@@ -169,10 +169,11 @@ pub(crate) async fn run(args: PublishArgs) -> Result<ExitCode, Failure> {
     let settings = settings(&args);
     settings.validate(None)?;
     let facts = ready_topic(&args, &kafka).await?;
-    settings.validate(facts.max_message_bytes)?;
+    let message_bytes = facts.max_message_bytes.unwrap_or(USUAL_MESSAGE_BYTES);
+    settings.validate(Some(message_bytes))?;
     let store = store::open(&args.store.store, LocalDirectory::Create)?;
     store::check(&store).await?;
-    let sink = KafkaSink::open(&kafka, &args.kafka.topic, facts.max_message_bytes.unwrap_or(USUAL_MESSAGE_BYTES))?;
+    let sink = KafkaSink::open(&kafka, &args.kafka.topic, message_bytes)?;
     let progress = Progress::of_bytes(total);
     let publisher = Publisher {
         settings,
@@ -182,17 +183,22 @@ pub(crate) async fn run(args: PublishArgs) -> Result<ExitCode, Failure> {
         counters: Arc::default(),
         on_problem: teller(&progress),
     };
-    let report = publish(publisher, sources, &progress).await?;
+    let (report, failure) = publish(publisher, sources, &progress, signals::shutdown()).await;
     if args.report.is_json() {
         console::json(&report)?;
     } else {
-        tell(&report, args.run.is_none());
+        tell(&report);
     }
-    Ok(status(report.rejected + report.failed > 0))
+    failure.map_or(Ok(status(report.is_incomplete())), Err)
 }
 
-/// Runs a publisher and shows its progress. When it stops early, what was done is told before the failure.
-pub(crate) async fn publish(publisher: Publisher, sources: Vec<Source>, progress: &Progress) -> Result<PublishReport, Failure> {
+/// Runs a publisher and shows its progress. Returns what was done, and the failure that stopped it early.
+pub(crate) async fn publish(
+    publisher: Publisher,
+    sources: Vec<Source>,
+    progress: &Progress,
+    shutdown: impl Future<Output = ()>,
+) -> (PublishReport, Option<Failure>) {
     let counters = Arc::clone(&publisher.counters);
     let run = publisher.settings.run.clone();
     let look = |bar: &indicatif::ProgressBar| {
@@ -200,11 +206,10 @@ pub(crate) async fn publish(publisher: Publisher, sources: Vec<Source>, progress
         bar.set_position(bytes_read);
         bar.set_message(format!("{published} published, {stored} of them stored"));
     };
-    let published = progress.during(publisher.run(sources, signals::shutdown()), look).await;
-    published.map_err(|fault| {
-        tell(&counters.report(&run, 0.0), true);
-        Failure::from(fault)
-    })
+    match progress.during(publisher.run(sources, shutdown), look).await {
+        Ok(report) => (report, None),
+        Err(fault) => (counters.report(&run, 0.0), Some(fault.into())),
+    }
 }
 
 /// Returns what tells of features that are not published.
@@ -261,30 +266,23 @@ fn total_bytes(files: &[PathBuf]) -> Option<u64> {
     sizes.filter(|sizes| !sizes.is_empty()).map(|sizes| sizes.iter().sum())
 }
 
-fn tell(report: &PublishReport, say_run: bool) {
-    let PublishReport {
-        read,
-        rejected,
-        failed,
-        published,
-        inline,
-        stored,
-        bodies_written,
-        bytes_read,
-        bytes_stored,
-        seconds,
-        ..
-    } = report;
+fn tell(report: &PublishReport) {
+    let PublishReport { read, rejected, failed, published, inline, stored, bodies_written, bytes_read, bytes_stored, .. } =
+        report;
     console::line(&format!(
-        "published {} of {read} events ({}) in {seconds:.1} s: {inline} inline, {stored} with a claim check",
+        "published {} of {read} events ({}) in {:.1} s: {inline} inline, {stored} with a claim check",
         console::strong(published),
-        console::bytes(*bytes_read)
+        console::bytes(*bytes_read),
+        report.seconds,
     ));
     console::line(&format!("wrote {bodies_written} bodies ({}) to the store", console::bytes(*bytes_stored)));
     if rejected + failed > 0 {
         console::line(&format!("not published: {rejected} rejected, {failed} failed"));
     }
-    if say_run && *failed > 0 {
+    if report.interrupted {
+        console::line("stopped before the end of the input: the rest was not read");
+    }
+    if report.interrupted || *failed > 0 {
         console::line(&format!("repeat with --run {} to keep the event identities", report.run));
     }
 }

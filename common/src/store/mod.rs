@@ -49,7 +49,7 @@ pub fn open(url: &str, directory: LocalDirectory) -> Result<Store, Fault> {
     if !url.contains("://") {
         return local(Path::new(url.strip_prefix("file:").unwrap_or(url)), directory);
     }
-    let parsed = Url::parse(url).map_err(|error| Fault::configuration(format!("store {url}: {error}")))?;
+    let parsed = Url::parse(url).map_err(|error| Fault::configuration(format!("the store's URL is none: {error}")))?;
     if !parsed.username().is_empty() || parsed.password().is_some() || parsed.query().is_some() {
         return Err(Fault::configuration("a store URL holds no credentials and no query: give them by environment"));
     }

@@ -18,6 +18,11 @@ impl Assignment {
     pub fn revoke(&self) {
         self.revoked.store(true, Ordering::Release);
     }
+
+    /// Tells whether the partition is somebody else's by now.
+    pub fn is_revoked(&self) -> bool {
+        self.revoked.load(Ordering::Acquire)
+    }
 }
 
 /// What a ticket tells its source.
@@ -61,9 +66,9 @@ impl Ticket {
         self.settled.offset
     }
 
-    /// Tells whether the partition has been revoked, so that the work is its new owner's.
-    pub fn is_fenced(&self) -> bool {
-        self.assignment.revoked.load(Ordering::Acquire)
+    /// Returns the partition's assignment, which tells when the work is its new owner's.
+    pub fn assignment(&self) -> &Arc<Assignment> {
+        &self.assignment
     }
 
     /// Says that the record is done and durable: its offset may be acknowledged.

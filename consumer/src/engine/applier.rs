@@ -72,8 +72,10 @@ async fn apply(sink: &Arc<dyn Sink>, batch: Vec<Ready>, settings: &ConsumeSettin
                 telemetry::retried("apply", &fault, failures);
                 tokio::time::sleep(wait).await;
             }
-            NextStep::Drop => return Ok(()),
-            NextStep::RetryFresh | NextStep::DeadLetter | NextStep::Record | NextStep::Stop => return Err(fault),
+            // A sink that is fenced while the partition is ours: nobody would do this work, so the consumer stops.
+            NextStep::Drop | NextStep::RetryFresh | NextStep::DeadLetter | NextStep::Record | NextStep::Stop => {
+                return Err(fault);
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, stream};
 use geoclaim_common::{
-    ClaimCheck, Clock, Envelope, Fault, Timestamp,
+    ClaimCheck, Clock, Envelope, Fault, FaultKind, Timestamp,
     budget::Share,
     envelope::Content,
     fault::{Attempt, NextStep, RetrySettings, next_step},
@@ -47,6 +47,14 @@ pub(super) struct Ready {
     pub(super) open: Open,
 }
 
+/// A record that waits for its turn.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    record: OutgoingRecord,
+    timestamp: Option<Timestamp>,
+    open: Open,
+}
+
 /// A record that has been read.
 struct Parsed {
     record: OutgoingRecord,
@@ -70,7 +78,7 @@ enum Step {
 /// The fault that stops the consumer.
 pub(super) async fn run(
     shop: Arc<Shop>,
-    records: mpsc::UnboundedReceiver<IncomingRecord>,
+    records: mpsc::UnboundedReceiver<Waiting>,
     ready: mpsc::Sender<Ready>,
     concurrency: usize,
 ) -> Result<(), Fault> {
@@ -97,11 +105,16 @@ pub(super) async fn run(
 }
 
 impl Shop {
-    /// Reads the envelope, filters by bbox, and takes the share that a fetch needs.
-    async fn parse(&self, incoming: IncomingRecord) -> Parsed {
+    /// Takes charge of a record: from here on it ends in an outcome or is counted as unfinished.
+    pub(super) fn receive(&self, incoming: IncomingRecord) -> Waiting {
         let IncomingRecord { key, value, headers, timestamp, ticket } = incoming;
-        let open = Open::new(ticket, &self.counters);
-        let decoded = match &value {
+        Waiting { record: OutgoingRecord { key, value, headers }, timestamp, open: Open::new(ticket, &self.counters) }
+    }
+
+    /// Reads the envelope, filters by bbox, and takes the share that a fetch needs.
+    async fn parse(&self, Waiting { record, timestamp, open }: Waiting) -> Parsed {
+        let decoded = match &record.value {
+            _ if open.is_fenced() => Err(Fault::new(FaultKind::Fenced, "the partition has been revoked")),
             Some(value) => Envelope::decode_shared(value),
             None => Err(Fault::malformed("a record without a value: deletions are not applied")),
         };
@@ -111,21 +124,23 @@ impl Shop {
             Ok(envelope) => self.filter(envelope).await.unwrap_or_else(Step::Bad),
             Err(fault) => Step::Bad(fault),
         };
-        let record = OutgoingRecord { key, value, headers };
         Parsed { record, since, timestamp_ms: timestamp.map(Timestamp::as_millis), open, step }
     }
 
     async fn filter(&self, envelope: Envelope) -> Result<Step, Fault> {
-        let misses = |envelope: &Envelope| envelope.bbox.is_none_or(|bbox| !self.index.meets(&bbox));
+        let misses = match &envelope.bbox {
+            Some(bbox) => !self.index.meets(bbox),
+            // Without a bbox, a body is measured rather than believed to have no place, unless it has no vertex.
+            None => envelope.vertex_count == Some(0),
+        };
         match envelope.content.clone() {
-            Content::Claim(claim) if misses(&envelope) => Ok(Step::Discard(Some(claim))),
+            Content::Claim(claim) if misses => Ok(Step::Discard(Some(claim))),
+            Content::Inline(_) if misses => Ok(Step::Discard(None)),
             Content::Claim(claim) => {
                 judge::check_crs(&envelope)?;
-                let share = self.resolver.admit(claim).await?;
+                let share = self.resolver.admit(claim, envelope.vertex_count).await?;
                 Ok(Step::Fetch(envelope, claim, share))
             }
-            // A body that is here is measured rather than believed to have no place.
-            Content::Inline(_) if envelope.bbox.is_some() && misses(&envelope) => Ok(Step::Discard(None)),
             Content::Inline(inline) => {
                 judge::check_crs(&envelope)?;
                 Ok(Step::Examine(envelope, BodyBytes::Inline(inline.bytes)))
@@ -147,7 +162,7 @@ impl Shop {
             }
             Step::Bad(fault) => Err(fault),
             Step::Examine(envelope, body) => self.examine(envelope, body).await,
-            Step::Fetch(envelope, claim, share) => match self.resolver.resolve(claim, since, share).await {
+            Step::Fetch(envelope, claim, share) => match self.resolver.resolve(claim, since, share, open.assignment()).await {
                 Ok(held) => self.examine(envelope, BodyBytes::Fetched(held)).await,
                 Err(fault) => Err(fault),
             },

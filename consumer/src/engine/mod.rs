@@ -30,7 +30,7 @@ use crate::{
     resolve::Resolver,
     sink::Sink,
 };
-use lane::{Ready, Shop};
+use lane::{Ready, Shop, Waiting};
 
 /// How long lanes may take to end after the source has.
 const LAST_WORK: Duration = Duration::from_secs(5);
@@ -107,6 +107,7 @@ impl Consumer {
             }
         }
         stopped = stopped.or(lanes.finish().await);
+        source.close(LAST_WORK).await;
         let closed = self.sink.close().await;
         let report = self.counters.report(started.elapsed().as_secs_f64());
         stopped.map_or(closed.map(|()| report), Err)
@@ -118,7 +119,7 @@ struct Lanes {
     shop: Arc<Shop>,
     concurrency: usize,
     ready: Option<mpsc::Sender<Ready>>,
-    lanes: HashMap<i32, mpsc::UnboundedSender<IncomingRecord>>,
+    lanes: HashMap<i32, mpsc::UnboundedSender<Waiting>>,
     tasks: JoinSet<Result<(), Fault>>,
     is_aborted: bool,
 }
@@ -136,21 +137,28 @@ impl Lanes {
         Self { shop: Arc::new(shop), concurrency, ready: Some(ready), lanes: HashMap::new(), tasks, is_aborted: false }
     }
 
-    /// Gives a record to the lane of its partition.
+    /// Gives a record to the lane of its partition. One that no lane takes any more is left to be delivered again.
     fn give(&mut self, record: IncomingRecord) {
-        let Some(ready) = self.ready.as_ref().filter(|_| !self.is_aborted) else { return self.shop.leave(record) };
-        let lane = self.lanes.entry(record.ticket.partition()).or_insert_with(|| {
+        let (partition, waiting) = (record.ticket.partition(), self.shop.receive(record));
+        let Some(ready) = self.ready.as_ref().filter(|_| !self.is_aborted) else { return };
+        let lane = self.lanes.entry(partition).or_insert_with(|| {
             let (sender, records) = mpsc::unbounded_channel();
             self.tasks.spawn(lane::run(Arc::clone(&self.shop), records, ready.clone(), self.concurrency));
             sender
         });
-        if let Err(refused) = lane.send(record) {
-            self.shop.leave(refused.0);
-        }
+        let _ = lane.send(waiting);
     }
 
     /// Waits for a task to fail; never returns while all go well.
     async fn failed(&mut self) -> Option<Fault> {
+        match self.first_fault().await {
+            Some(fault) => Some(fault),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits for a task to end with a fault; `None` when all have ended well.
+    async fn first_fault(&mut self) -> Option<Fault> {
         while let Some(ended) = self.tasks.join_next().await {
             match ended {
                 Ok(Ok(())) => {}
@@ -159,7 +167,7 @@ impl Lanes {
                 Err(error) => return Some(Fault::unavailable(format!("a task of the consumer ended: {error}"))),
             }
         }
-        std::future::pending().await
+        None
     }
 
     fn abort(&mut self) {
@@ -172,24 +180,9 @@ impl Lanes {
     async fn finish(&mut self) -> Option<Fault> {
         self.lanes.clear();
         self.ready = None;
-        let ended = async {
-            while let Some(ended) = self.tasks.join_next().await {
-                if let Ok(Err(fault)) = ended {
-                    return Some(fault);
-                }
-            }
-            None
-        };
         // Work that has outlived the drain deadline is left to be delivered again.
-        let fault = tokio::time::timeout(LAST_WORK, ended).await.unwrap_or(None);
+        let fault = tokio::time::timeout(LAST_WORK, self.first_fault()).await.unwrap_or(None);
         self.tasks.shutdown().await;
         fault
-    }
-}
-
-impl Shop {
-    /// Leaves a record unfinished, to be delivered again.
-    fn leave(&self, record: IncomingRecord) {
-        drop(crate::report::Open::new(record.ticket, &self.counters));
     }
 }

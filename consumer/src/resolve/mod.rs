@@ -15,15 +15,17 @@ use bytes::Bytes;
 use geoclaim_common::{
     Body, ClaimCheck, Clock, Digest, Fault, FaultKind, Timestamp,
     budget::{Budget, Share},
+    clock::Stopwatch,
     fault::{Attempt, NextStep, RetrySettings, next_step},
     store::Store,
+    stream::Assignment,
     telemetry,
 };
 use tokio::sync::OnceCell;
 
 use crate::{
     report::{ConsumeCounters, add},
-    settings::COST_OF_A_BODY,
+    settings::cost_of_a_body,
 };
 
 /// A body in memory, with its share of the budget.
@@ -89,24 +91,37 @@ impl Resolver {
     /// so that the first of them can always go on.
     ///
     /// # Errors
-    /// [`FaultKind::TooLarge`], before anything is fetched or allocated.
-    pub async fn admit(&self, claim: ClaimCheck) -> Result<Share, Fault> {
+    /// [`FaultKind::TooLarge`], before anything is fetched or allocated: the body is above the limit, or above the
+    /// whole budget.
+    pub async fn admit(&self, claim: ClaimCheck, vertex_count: Option<u64>) -> Result<Share, Fault> {
+        let too_large = |most: u64, of: &str| {
+            Fault::new(FaultKind::TooLarge, format!("body of {} bytes declared, {most} at most by {of}", claim.length))
+        };
         if claim.length > self.most_bytes {
-            let detail = format!("body of {} bytes declared, {} at most", claim.length, self.most_bytes);
-            return Err(Fault::new(FaultKind::TooLarge, detail));
+            return Err(too_large(self.most_bytes, "the limit for one body"));
         }
-        Ok(self.budget.take(claim.length * COST_OF_A_BODY).await)
+        if claim.length > self.budget.all_bytes() {
+            return Err(too_large(self.budget.all_bytes(), "the memory budget"));
+        }
+        Ok(self.budget.take(cost_of_a_body(claim.length, vertex_count)).await)
     }
 
     /// Returns the verified body. `since` is the broker's time of the envelope, by which a missing body is judged.
     ///
     /// # Errors
-    /// What is left after the retries that the table grants.
-    pub async fn resolve(&self, claim: ClaimCheck, since: Timestamp, share: Share) -> Result<Arc<Held>, Fault> {
+    /// What is left after the retries that the table grants; [`FaultKind::Fenced`] when the partition is revoked
+    /// meanwhile.
+    pub async fn resolve(
+        &self,
+        claim: ClaimCheck,
+        since: Timestamp,
+        share: Share,
+        assignment: &Assignment,
+    ) -> Result<Arc<Held>, Fault> {
         let flight = self.flight(claim.digest);
         let held = flight
             .get_or_try_init(|| async {
-                let body = self.fetch_with_retries(claim, since).await?;
+                let body = self.fetch_with_retries(claim, since, assignment).await?;
                 add(&self.counters.fetched, 1);
                 add(&self.counters.bytes_fetched, claim.length);
                 Ok::<_, Fault>(Arc::new(Held { body, _share: share }))
@@ -117,6 +132,15 @@ impl Resolver {
             return Err(Fault::new(FaultKind::Mismatch, detail));
         }
         Ok(Arc::clone(held))
+    }
+
+    /// Fetches and verifies once, without retries, for a person who looks.
+    ///
+    /// # Errors
+    /// Whatever is wrong now.
+    pub async fn look(&self, claim: ClaimCheck) -> Result<(), Fault> {
+        let _share = self.admit(claim, None).await?;
+        fetch::fetch(&self.store, claim).await.map(drop)
     }
 
     /// Joins the flight for this digest, or begins one.
@@ -131,23 +155,27 @@ impl Resolver {
         flight
     }
 
-    async fn fetch_with_retries(&self, claim: ClaimCheck, since: Timestamp) -> Result<Body, Fault> {
-        let mut last = None;
-        let mut failures = 0;
+    async fn fetch_with_retries(&self, claim: ClaimCheck, since: Timestamp, assignment: &Assignment) -> Result<Body, Fault> {
+        let waiting = Stopwatch::start();
+        let mut failures: HashMap<FaultKind, u32> = HashMap::new();
         loop {
+            if assignment.is_revoked() {
+                return Err(Fault::new(FaultKind::Fenced, "the partition has been revoked"));
+            }
             let fault = match fetch::fetch(&self.store, claim).await {
                 Ok(body) => return Ok(body),
                 Err(fault) => fault,
             };
-            failures = if last == Some(fault.kind) { failures + 1 } else { 1 };
-            last = Some(fault.kind);
-            let attempt = Attempt { failures, age: self.clock.now().since(since) };
-            let wait = match next_step(fault.kind, attempt, &self.retry) {
+            let count = failures.entry(fault.kind).or_default();
+            *count += 1;
+            // A clock that is ahead must not make an envelope fresh for ever.
+            let age = self.clock.now().since(since).max(waiting.elapsed());
+            let wait = match next_step(fault.kind, Attempt { failures: *count, age }, &self.retry) {
                 NextStep::Retry(wait) => wait,
                 NextStep::RetryFresh => Duration::ZERO,
                 NextStep::DeadLetter | NextStep::Record | NextStep::Drop | NextStep::Stop => return Err(fault),
             };
-            telemetry::retried("fetch", &fault, failures);
+            telemetry::retried("fetch", &fault, *count);
             tokio::time::sleep(wait).await;
         }
     }

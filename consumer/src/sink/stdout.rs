@@ -14,7 +14,7 @@ use geoclaim_common::{Fault, FaultKind, geojson::Kind};
 
 use super::{Change, Effect, Sink};
 
-/// How many event ids are remembered.
+/// How many event ids, and how many features' versions, are remembered.
 const REMEMBERED: usize = 1_000_000;
 
 /// Writes lines to anything that can be written to.
@@ -73,6 +73,9 @@ impl<W: Write> State<W> {
                 return Ok(Effect::Stale);
             }
             *newest = version;
+            if self.versions.len() > REMEMBERED {
+                self.versions.clear();
+            }
         }
         let line = line_of(change);
         self.out.write_all(&line)?;

@@ -2,17 +2,27 @@
 //!
 //! Bodies are measured and stored concurrently, within a bound on their bytes; records are handed to the sink in the
 //! order of the input, each only after its body is complete in the store. Every delivery is awaited. When an event of
-//! a feature fails, later events of that feature are held back in this run, so that repeating the run cannot bring an
-//! old state after a newer one.
+//! a feature fails, later events of that feature that have not been handed over are held back in this run, so that
+//! repeating the run does not bring an old state after a newer one. Those in flight behind it may have been written:
+//! only a version orders them then.
 
 mod feed;
 mod plan;
 mod report;
 mod settings;
 
-use std::{collections::HashSet, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use geoclaim_common::{
     Budget, Clock, Fault, FaultKind,
     budget::Share,
@@ -34,7 +44,7 @@ pub use plan::{Origin, Planned, plan};
 pub use report::{Problem, PublishCounters, PublishReport, at};
 pub use settings::PublishSettings;
 
-/// A body from this length on is measured and hashed off the async threads.
+/// A body from this length on is measured and sealed off the async threads.
 const SMALL_BODY_BYTES: usize = 64 << 10;
 
 /// Publishes sources to a sink, large bodies by way of a store.
@@ -82,16 +92,17 @@ impl Publisher {
         let started = Stopwatch::start();
         let budget = Budget::new(self.settings.in_flight_bytes);
         let fed = read_all(sources, self.settings.read_options(), budget);
-        let items = stream::unfold(fed, |mut fed| async move { fed.recv().await.map(|item| (item, fed)) });
+        let is_interrupted = AtomicBool::new(false);
+        let shutdown = shutdown.map(|()| is_interrupted.store(true, Ordering::Relaxed));
+        // Nothing more is taken from the input after a shutdown; what has been taken is finished.
+        let items = stream::unfold(fed, |mut fed| async move { fed.recv().await.map(|item| (item, fed)) }).take_until(shutdown);
         let mut ready = pin!(items.map(|fed| self.prepare(fed)).buffered(self.settings.concurrency));
-        let mut shutdown = pin!(shutdown);
         let mut deliveries = JoinSet::new();
         let mut held = HashSet::new();
         let mut stopped = None;
         while stopped.is_none() {
             tokio::select! {
                 biased;
-                () = &mut shutdown => break,
                 Some(delivered) = deliveries.join_next(), if !deliveries.is_empty() => stopped = self.delivered(delivered, &mut held),
                 next = ready.next() => match next {
                     Some(Ok(event)) => self.send(event, &held, &mut deliveries).await,
@@ -103,7 +114,9 @@ impl Publisher {
         while let Some(delivered) = deliveries.join_next().await {
             stopped = self.delivered(delivered, &mut held).or(stopped);
         }
-        let report = self.counters.report(&self.settings.run, started.elapsed().as_secs_f64());
+        self.counters.count_unfinished();
+        let mut report = self.counters.report(&self.settings.run, started.elapsed().as_secs_f64());
+        report.interrupted = is_interrupted.load(Ordering::Relaxed);
         stopped.map_or(Ok(report), Err)
     }
 

@@ -86,11 +86,26 @@ pub struct PublishReport {
     pub bytes_read: u64,
     /// Bytes of the objects created.
     pub bytes_stored: u64,
+    /// Whether the run was stopped before the end of its input: the rest was not read.
+    pub interrupted: bool,
     /// Wall-clock time.
     pub seconds: f64,
 }
 
+impl PublishReport {
+    /// Tells whether anything of the input was not published.
+    pub fn is_incomplete(&self) -> bool {
+        self.interrupted || self.rejected + self.failed > 0
+    }
+}
+
 impl PublishCounters {
+    /// Counts what was read and came to no end, since a fault stopped the run, as failed.
+    pub(super) fn count_unfinished(&self) {
+        let PublishReport { read, rejected, failed, published, .. } = self.report("", 0.0);
+        add(&self.failed, read.saturating_sub(rejected + failed + published));
+    }
+
     /// Returns the counts so far.
     pub fn report(&self, run: &str, seconds: f64) -> PublishReport {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -106,6 +121,7 @@ impl PublishCounters {
             bodies_repaired: get(&self.bodies_repaired),
             bytes_read: get(&self.bytes_read),
             bytes_stored: get(&self.bytes_stored),
+            interrupted: false,
             seconds,
         }
     }

@@ -70,13 +70,15 @@ impl PublishSettings {
             return Err(Fault::configuration(detail));
         }
         match max_message_bytes {
-            Some(most) if self.inline_limit_bytes + limits::RECORD_OVERHEAD_BYTES > most => Err(Fault::configuration(format!(
-                "the inline limit of {} bytes plus {} of overhead exceeds the topic's max.message.bytes of {most}: \
+            Some(most) if self.inline_limit_bytes.saturating_add(limits::RECORD_OVERHEAD_BYTES) > most => {
+                Err(Fault::configuration(format!(
+                    "the inline limit of {} bytes plus {} of overhead exceeds the topic's max.message.bytes of {most}: \
                  lower --inline-limit to {} or raise the topic's setting",
-                self.inline_limit_bytes,
-                limits::RECORD_OVERHEAD_BYTES,
-                most.saturating_sub(limits::RECORD_OVERHEAD_BYTES),
-            ))),
+                    self.inline_limit_bytes,
+                    limits::RECORD_OVERHEAD_BYTES,
+                    most.saturating_sub(limits::RECORD_OVERHEAD_BYTES),
+                )))
+            }
             _ => Ok(()),
         }
     }

@@ -174,6 +174,9 @@ fn value<R: io::Read>(window: &mut Window<R>) -> Result<Bytes, ReadProblem> {
             return Ok(window.take(length));
         }
         let is_broken = skipped.as_ref().is_err_and(|error| error.at < window.available().len().saturating_sub(16));
+        if length > window.most() {
+            return Err(window.problem(format!("a member of the collection of more than {} bytes", window.most())));
+        }
         if is_broken || !window.double()? {
             return match skipped {
                 Ok(()) => Ok(window.take(length)),

@@ -107,6 +107,28 @@ pub struct Reader<R> {
     options: ReadOptions,
     index: u64,
     ready: VecDeque<Result<RawBody, ReadProblem>>,
+    nested: Option<Box<Nested>>,
+}
+
+/// A collection within a line or a text of a sequence.
+#[derive(Debug)]
+struct Nested {
+    inner: Reader<io::Cursor<Bytes>>,
+    start: Place,
+}
+
+impl Nested {
+    fn next(&mut self) -> Option<Result<RawBody, ReadProblem>> {
+        let start = self.start;
+        let moved = |inside: Place| {
+            let column = if inside.line == 1 { start.column + inside.column - 1 } else { inside.column };
+            Place { index: inside.index, offset: start.offset + inside.offset, line: start.line + inside.line - 1, column }
+        };
+        Some(match self.inner.next()? {
+            Ok(body) => Ok(RawBody { place: moved(body.place), ..body }),
+            Err(problem) => Err(ReadProblem { place: moved(problem.place), ..problem }),
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -126,7 +148,7 @@ impl<R: io::Read> Reader<R> {
     /// Reads `source` from its beginning.
     pub fn new(source: R, options: ReadOptions) -> Self {
         let most = usize::try_from(options.most_bytes).unwrap_or(usize::MAX);
-        Self { window: Window::new(source, most), state: State::Start, options, index: 0, ready: VecDeque::new() }
+        Self { window: Window::new(source, most), state: State::Start, options, index: 0, ready: VecDeque::new(), nested: None }
     }
 
     fn step(&mut self) -> Result<(), ReadProblem> {
@@ -156,41 +178,40 @@ impl<R: io::Read> Reader<R> {
     }
 
     fn start(&mut self) -> Result<(), ReadProblem> {
-        let bom = self.window.byte_order_mark()?;
-        let mut at = bom;
-        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.window.look(at)? {
-            at += 1;
+        let mut mark = self.window.byte_order_mark()?;
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.window.look(mark)? {
+            // A mark that is not right before the object belongs to nothing.
+            self.window.advance(mark + 1);
+            mark = 0;
         }
-        match self.window.look(at)? {
+        match self.window.look(mark)? {
             Some(0x1e) => {
-                self.window.advance(at);
+                self.window.advance(mark);
                 self.state = State::Sequence;
                 Ok(())
             }
-            Some(b'{') => self.text(bom, at),
+            Some(b'{') => self.text(mark),
             Some(_) => {
-                self.window.advance(at);
+                self.window.advance(mark);
                 Err(self.problem("expected GeoJSON: an object that begins with '{', one a line, or an RFC 8142 sequence"))
             }
             None => Err(empty(self.place())),
         }
     }
 
-    /// Begins a text whose `{` is `at` bytes ahead.
-    fn text(&mut self, bom: usize, at: usize) -> Result<(), ReadProblem> {
-        match shape::of(&mut self.window, at)? {
+    /// Begins a text whose `{` comes after a byte order mark of this length, or of none.
+    fn text(&mut self, mark: usize) -> Result<(), ReadProblem> {
+        match shape::of(&mut self.window, mark)? {
             Shape::Collection => {
-                collection::check_crs_ahead(&mut self.window, at, self.options.crs)?;
-                self.window.advance(at);
+                collection::check_crs_ahead(&mut self.window, mark, self.options.crs)?;
+                self.window.advance(mark);
                 self.state = State::Collection(collection::Walk::new(self.options.crs));
                 Ok(())
             }
             Shape::Single => {
-                // A byte order mark right before the object belongs to its bytes.
-                let start = if at == bom { 0 } else { at };
-                self.window.advance(start);
+                // The mark belongs to the object's bytes.
                 let place = self.place();
-                let length = self.window.object(at - start)?;
+                let length = self.window.object(mark)?;
                 let bytes = self.window.take(length);
                 self.state = State::AfterText { spans_lines: memchr::memchr(b'\n', &bytes).is_some() };
                 self.emit(bytes, place);
@@ -267,29 +288,19 @@ impl<R: io::Read> Reader<R> {
         if trimmed.is_empty() {
             return;
         }
-        let mut inner = Reader::new(&trimmed[..], self.options);
+        let start =
+            Place { index: self.index, offset: place.offset + leading as u64, column: place.column + leading as u64, ..place };
+        // Most lines are features; only what can be a collection is looked into.
+        if memchr::memmem::find(&trimmed, b"FeatureCollection").is_none() {
+            return self.emit(trimmed, start);
+        }
+        let mut inner = Reader::new(io::Cursor::new(trimmed.clone()), self.options);
         inner.index = self.index;
-        let is_collection = trimmed.starts_with(b"{") && matches!(shape::of(&mut inner.window, 0), Ok(Shape::Collection));
-        let moved = |inside: Place| {
-            let column = if inside.line == 1 { place.column + leading as u64 + inside.column - 1 } else { inside.column };
-            Place {
-                index: inside.index,
-                offset: place.offset + leading as u64 + inside.offset,
-                line: place.line + inside.line - 1,
-                column,
-            }
-        };
-        if !is_collection {
-            let place = moved(Place { index: self.index, offset: 0, line: 1, column: 1 });
-            return self.emit(trimmed, place);
+        if matches!(shape::of(&mut inner.window, 0), Ok(Shape::Collection)) {
+            self.nested = Some(Box::new(Nested { inner, start }));
+        } else {
+            self.emit(trimmed, start);
         }
-        for item in inner.by_ref() {
-            self.ready.push_back(match item {
-                Ok(body) => Ok(RawBody { place: moved(body.place), ..body }),
-                Err(problem) => Err(ReadProblem { place: moved(problem.place), ..problem }),
-            });
-        }
-        self.index = inner.index;
     }
 
     fn emit(&mut self, bytes: Bytes, place: Place) {
@@ -314,6 +325,14 @@ impl<R: io::Read> Iterator for Reader<R> {
         loop {
             if let Some(item) = self.ready.pop_front() {
                 return Some(item);
+            }
+            if let Some(mut nested) = self.nested.take() {
+                if let Some(item) = nested.next() {
+                    self.nested = Some(nested);
+                    return Some(item);
+                }
+                self.index = nested.inner.index;
+                continue;
             }
             if matches!(self.state, State::Ended) {
                 return None;

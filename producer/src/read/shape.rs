@@ -19,7 +19,8 @@ pub(super) enum Shape {
 
 /// Tells what the object is that begins `at` bytes ahead. Moves over nothing.
 pub(super) fn of<R: io::Read>(window: &mut Window<R>, at: usize) -> Result<Shape, ReadProblem> {
-    let mut ahead = Ahead { window, at: at + 1, limit: usize::MAX };
+    let most = window.most();
+    let mut ahead = Ahead { window, at: at + 1, limit: at.saturating_add(most) };
     let mut has_features = false;
     loop {
         let Some(name) = ahead.member()? else {
@@ -32,7 +33,7 @@ pub(super) fn of<R: io::Read>(window: &mut Window<R>, at: usize) -> Result<Shape
             }
             b"\"features\"" if ahead.peek()? == Some(b'[') => {
                 has_features = true;
-                ahead.limit = ahead.at + LOOK_AHEAD;
+                ahead.limit = ahead.limit.min(ahead.at + LOOK_AHEAD);
             }
             _ => {}
         }
@@ -71,10 +72,15 @@ struct Ahead<'a, R> {
 
 impl<R: io::Read> Ahead<'_, R> {
     fn peek(&mut self) -> Result<Option<u8>, ReadProblem> {
-        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.window.look(self.at)? {
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.look()? {
             self.at += 1;
         }
-        self.window.look(self.at)
+        self.look()
+    }
+
+    /// Returns the byte here; `None` at the limit as well.
+    fn look(&mut self) -> Result<Option<u8>, ReadProblem> {
+        if self.at >= self.limit { Ok(None) } else { self.window.look(self.at) }
     }
 
     /// Tells whether the walk ended at its limit, and not at the end of the text or at something odd.
@@ -105,7 +111,7 @@ impl<R: io::Read> Ahead<'_, R> {
         }
         self.at += 1;
         loop {
-            match self.window.look(self.at)? {
+            match self.look()? {
                 None => return Ok(None),
                 Some(b'\\') => self.at += 2,
                 Some(b'"') => break,
@@ -136,7 +142,7 @@ impl<R: io::Read> Ahead<'_, R> {
                 }
             }
             Some(_) => {
-                while let Some(byte) = self.window.look(self.at)? {
+                while let Some(byte) = self.look()? {
                     if matches!(byte, b',' | b'}' | b' ' | b'\t' | b'\r' | b'\n') {
                         return Ok(true);
                     }

@@ -48,6 +48,11 @@ impl<R: io::Read> Window<R> {
         &self.buffer[self.start..]
     }
 
+    /// Returns the largest body that is read into memory.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.buffer.capacity()

@@ -7,8 +7,7 @@
 //! use geoclaim_tests::components::{Kafka, require};
 //!
 //! let Some(kafka) = require("kafka", Kafka::shared()) else { return };
-//! kafka.create_topic("places", 4, &[("retention.ms", "60000")])?;
-//! # Ok::<(), std::io::Error>(())
+//! kafka.create_topic("places", 4, &[("retention.ms", "60000")]).expect("a topic");
 //! ```
 //!
 //! Everything listens on loopback, keeps its files in a folder of its own, and ends with the test
