@@ -129,6 +129,15 @@ impl Running {
         self.child.id()
     }
 
+    /// Writes to standard input, which stays open.
+    ///
+    /// # Panics
+    /// The process does not take it.
+    pub fn write(&mut self, input: &[u8]) {
+        let stdin = self.child.stdin.as_mut().expect("a pipe");
+        stdin.write_all(input).and_then(|()| stdin.flush()).expect("the input is taken");
+    }
+
     /// Sends a signal by name.
     ///
     /// # Panics
@@ -152,7 +161,6 @@ impl Running {
     /// # Panics
     /// It takes longer than ten minutes.
     pub fn wait(&mut self) -> Run {
-        drop(self.child.stdin.take());
         let started = Instant::now();
         let status = loop {
             self.look_at_memory();

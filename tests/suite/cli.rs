@@ -108,6 +108,23 @@ fn a_stream_of_features_comes_out_one_a_line() {
 }
 
 #[test]
+fn a_publish_that_is_stopped_says_so_and_how_to_repeat_it() {
+    let Some(real) = Real::get() else { return };
+    let place = real.place("stopped", 1);
+    let mut running = binary::start(&["publish", "-", "--report", "json"], &place.env, None);
+    running.write(lines(&(0..200).map(|n| point(&n.to_string(), 1.0, 1.0)).collect::<Vec<_>>()).as_bytes());
+    let listed = || binary::run(&["inspect", "--json"], &place.env, b"").stdout.lines().count();
+    wait_for(|| listed() > 100, || running.stderr());
+    running.signal("TERM");
+    let run = running.wait();
+    let report = run.report();
+    assert_eq!((run.code(), &report["interrupted"]), (1, &true.into()), "{}", run.stderr);
+    let sum = ["published", "rejected", "failed"].iter().map(|name| report[name].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(report["read"].as_u64(), Some(sum), "{report}");
+    assert!(!report["run"].as_str().unwrap().is_empty());
+}
+
+#[test]
 fn sigterm_finishes_commits_and_leaves_and_nothing_is_lost() {
     let Some(real) = Real::get() else { return };
     let place = real.place("sigterm", 2);

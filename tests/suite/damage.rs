@@ -3,13 +3,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use geoclaim_common::{Digest, Envelope, key, store::Store, stream::OutgoingRecord};
+use geoclaim_common::{Body, Digest, Envelope, Timestamp, clock::ManualClock, key, store::Store, stream::OutgoingRecord};
 use geoclaim_tests::{
     faulty::{Act, FaultyStore, Op, overwrite},
     sample::{large, lines, point},
 };
 
-use crate::support::{Bench, feature_ids, memory, published};
+use crate::support::{Bench, THEN, feature_ids, memory, published};
 
 const AREA: &str = "[0,0,40,40]";
 
@@ -81,6 +81,38 @@ async fn a_missing_body_of_a_fresh_envelope_is_waited_for() {
     bench.settings.retry.fresh_window_seconds = 2 * 3_600;
     let (report, _) = bench.consume(records, AREA, Arc::new(faulty)).await;
     assert_eq!((report.applied, report.dead_lettered), (6, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_ahead_does_not_make_an_envelope_fresh_for_ever() {
+    let store = memory();
+    let records = five(&store).await;
+    let faulty = FaultyStore::new(store, |op, _, _| if op == Op::Get { Act::Missing } else { Act::Pass });
+    let mut bench = Bench::new();
+    bench.clock = ManualClock::at(Timestamp::from_millis(THEN.as_millis() - 3_600_000));
+    bench.settings.retry.fresh_window_seconds = 1;
+    let (report, next) = bench.consume(records, AREA, Arc::new(faulty)).await;
+    assert_eq!((report.applied, report.dead_lettered, next), (1, 5, Some(6)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_producer_leaves_out_or_writes_wider_is_not_held_against_it() {
+    let store = memory();
+    let body = Body::seal(large("z").into());
+    overwrite(&store, &body.claim().key(), body.bytes().to_vec()).await;
+    let (key, digest, bytes) = (body.claim().key(), body.claim().digest, body.claim().length);
+    let pacific = r#"{"type":"MultiPoint","coordinates":[[166,-47],[178,-34],[-177,-44]]}"#;
+    let values = [
+        format!(r#"{{"feature_id":"no bbox","event_id":"1","body_key":"{key}","body_sha256":"{digest}","body_bytes":{bytes}}}"#),
+        format!(r#"{{"feature_id":"planar","event_id":"2","bbox":[-177,-47,178,-34],"geometry":{pacific}}}"#),
+        format!(r#"{{"feature_id":"epsg","event_id":"3","crs":"urn:ogc:def:crs:EPSG::4326","geometry":{pacific}}}"#),
+        r#"{"feature_id":"nowhere","event_id":"4","geojson":{"type":"Feature","geometry":null,"properties":null}}"#.to_owned(),
+    ];
+    let records = values.iter().map(|value| OutgoingRecord { value: Some(value.clone().into()), ..OutgoingRecord::default() });
+    let bench = Bench::new();
+    let (report, _) = bench.consume(records.collect(), "[[0,0,40,40],[170,-50,-170,-30]]", store).await;
+    assert_eq!((report.applied, report.discarded, report.dead_lettered), (3, 1, 0), "{:?}", bench.reasons());
+    assert_eq!(feature_ids(&bench.gpkg()), ["epsg", "no bbox", "planar"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

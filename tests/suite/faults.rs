@@ -189,6 +189,54 @@ async fn when_every_record_is_discarded_the_offset_still_advances_and_the_store_
     assert_eq!(report.bytes_not_fetched, large("a").len() as u64);
 }
 
+/// Takes records until none has come for this long; returns them unsettled.
+async fn take_all(source: &mut KafkaSource, quiet: Duration) -> Vec<geoclaim_common::stream::IncomingRecord> {
+    let mut records = Vec::new();
+    while let Ok(Some(SourceEvent::Record(record))) = tokio::time::timeout(quiet, source.next()).await {
+        records.push(record);
+    }
+    records
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_that_goes_away_while_paused_is_read_on_when_it_comes_back() {
+    let Some(kafka) = require("kafka", Kafka::shared()) else { return };
+    let topic = format!("paused-{}", std::process::id());
+    kafka.create_topic(&topic, 2, &[]).unwrap();
+    let mut settings = KafkaSettings::new(kafka.bootstrap());
+    settings.properties.insert("session.timeout.ms".into(), "6000".into());
+    let sink = KafkaSink::open(&settings, &topic, 1 << 20).unwrap();
+    for n in 0..4_000 {
+        let record = OutgoingRecord { key: Some(n.to_string().into()), ..record(n) };
+        drop(sink.send(record).await);
+    }
+    sink.flush(Duration::from_secs(30)).await.unwrap();
+    let open = || {
+        let source =
+            SourceSettings { group: "paused".into(), records_per_partition: 10, drain_seconds: 1, ..SourceSettings::default() };
+        KafkaSource::open(&settings, &topic, &source, Arc::new(|_| Triage::Admit)).unwrap()
+    };
+    let mut first = open();
+    let held = take_all(&mut first, Duration::from_secs(5)).await;
+    assert!(held.len() < 4_000, "both partitions are paused");
+    let mut second = open();
+    let taken = take_all(&mut second, Duration::from_secs(8)).await;
+    assert!(!taken.is_empty(), "a partition has gone to the second");
+    drop((taken, held));
+    second.close(Duration::from_secs(10)).await;
+    let mut seen = BTreeSet::new();
+    while let Ok(Some(SourceEvent::Record(record))) = tokio::time::timeout(Duration::from_secs(20), first.next()).await {
+        seen.insert((record.ticket.partition(), record.ticket.offset()));
+        record.ticket.settle();
+        if seen.len() == 4_000 {
+            break;
+        }
+    }
+    let came_back: BTreeSet<i32> = seen.iter().map(|(partition, _)| *partition).collect();
+    assert_eq!(came_back, [0, 1].into(), "{} records", seen.len());
+    first.close(Duration::from_secs(10)).await;
+}
+
 /// A second consumer joins while fetches of the first are stalled: everything is applied, nothing twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebalance_in_the_middle_of_fetches_loses_nothing_and_applies_nothing_twice() {

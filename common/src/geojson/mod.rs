@@ -9,15 +9,20 @@
 //! a missing brace), coordinates of the wrong depth, latitudes beyond ±90, numbers beyond [`crate::limits`], a member
 //! that decides something and comes twice, a `crs` that is not WGS 84.
 
+mod coordinates;
+mod crs;
 mod cursor;
 mod grammar;
 mod number;
+mod options;
 mod visit;
 
 use std::{fmt, ops::Range};
 
+pub use crs::{check_crs, is_wgs84};
 pub use cursor::Cursor;
-pub use grammar::{CrsMember, Outline, ScanOptions, Validity, is_wgs84, scan};
+pub use grammar::scan;
+pub use options::{CrsMember, Outline, ScanOptions, Validity};
 pub use visit::{GeometryType, Kind, Position, Visitor};
 
 /// A body that is no good, and where.

@@ -3,7 +3,7 @@
 use std::io;
 
 use bytes::Bytes;
-use geoclaim_common::geojson::{CrsMember, Cursor, ScanOptions, Visitor, scalar_text, scan};
+use geoclaim_common::geojson::{self, CrsMember, Cursor, scalar_text};
 
 use super::{Place, ReadProblem, shape, window::Window};
 
@@ -194,13 +194,8 @@ pub(super) fn check_crs_ahead<R: io::Read>(window: &mut Window<R>, at: usize, cr
 
 /// Judges a `crs` value as a scan of the whole collection would.
 fn check_crs(value: &[u8], crs: CrsMember) -> Result<(), String> {
-    struct Nothing;
-    impl Visitor for Nothing {
-        fn position(&mut self, _position: geoclaim_common::geojson::Position) {}
+    match crs {
+        CrsMember::Ignore => Ok(()),
+        CrsMember::Refuse => geojson::check_crs(value, 0..value.len()).map_err(|error| error.problem),
     }
-    let mut probe = br#"{"type":"FeatureCollection","features":[],"crs":"#.to_vec();
-    probe.extend_from_slice(value);
-    probe.push(b'}');
-    let options = ScanOptions { crs, ..ScanOptions::default() };
-    scan(&probe, &options, &mut Nothing).map(drop).map_err(|error| error.problem)
 }

@@ -1,3 +1,5 @@
+use std::io;
+
 use super::*;
 
 /// Gives its bytes a few at a time, so that every boundary is met.
