@@ -2,7 +2,22 @@
 //!
 //! The wire is UTF-8 JSON that anyone can read without this project. [`Envelope::encode`] writes the canonical order
 //! (`cover` first, then `bbox`), [`Envelope::decode`] reads any order, and [`peek`] reads the box at its fixed place
-//! without parsing. Absent and null mean the same; unknown members are kept and ignored.
+//! without parsing. Absent and null mean the same; unknown members are kept and ignored. The record's key is the
+//! `feature_id`.
+//!
+//! | Member | Type | Meaning |
+//! | --- | --- | --- |
+//! | `cover` | string or null | first member: version and box in binary, see [`peek`] |
+//! | `bbox` | `[west, south, east, north]` or null | second member; west > east crosses the antimeridian; null: no place |
+//! | `feature_id` | string, 1 to 512 bytes | the thing that changed |
+//! | `event_id` | string, 1 to 256 bytes | the change itself, the same on every retry and redrive |
+//! | `version` | integer, optional | rises per feature |
+//! | `occurred_at` | RFC 3339 string, optional | event time, for age and never for order |
+//! | `crs` | string, default `EPSG:4326` | of the body; `cover` and `bbox` are WGS 84 whatever it is |
+//! | `vertex_count` | integer, optional | how many positions the body has |
+//! | `suspect` | boolean, optional | an edge may be meant either way round, so the bbox is the full circle |
+//! | `geometry` or `geojson` | object | a small body: a bare geometry, or a feature or collection, byte for byte |
+//! | `body_key`, `body_sha256`, `body_bytes` | strings, integer | the claim check of a large one; `body_bytes` is the last member |
 //!
 //! ```
 //! use geoclaim_common::{Bbox, Body, Timestamp, envelope::{Content, Envelope, Peek, peek}};
