@@ -90,8 +90,17 @@ async fn fill(settings: &KafkaSettings) {
     sink.flush(Duration::from_secs(60)).await.unwrap();
 }
 
+/// With the fetch settings of our own consumer, so that only the application thread differs.
 fn bare_loop(brokers: &str, group: &str) {
     let consumer: BaseConsumer = ClientConfig::new()
+        .set("partition.assignment.strategy", "cooperative-sticky")
+        .set("isolation.level", "read_committed")
+        .set("queued.min.messages", "100000")
+        .set("queued.max.messages.kbytes", "16384")
+        .set("fetch.queue.backoff.ms", "20")
+        .set("fetch.message.max.bytes", "1048576")
+        .set("fetch.max.bytes", "16777216")
+        .set("fetch.wait.max.ms", "100")
         .set("bootstrap.servers", brokers)
         .set("group.id", group)
         .set("auto.offset.reset", "earliest")
