@@ -27,6 +27,7 @@
 //!     occurred_at: Timestamp::parse_rfc3339("2026-08-08T10:00:00Z"),
 //!     crs: DEFAULT_CRS.into(),
 //!     bbox: extent.bbox,
+//!     cells: extent.cells,
 //!     vertex_count: Some(extent.vertex_count),
 //!     suspect: extent.suspect,
 //!     content: Content::Claim(body.claim()),
@@ -46,6 +47,7 @@ pub mod bbox;
 pub mod body;
 pub mod budget;
 pub mod clock;
+pub mod cover;
 pub mod digest;
 pub mod envelope;
 pub mod extent;

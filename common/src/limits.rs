@@ -38,6 +38,9 @@ pub const PUBLISH_IN_FLIGHT_BYTES: u64 = 32 << 20;
 /// Default for the bytes of records and bodies that a consumer holds at once.
 pub const CONSUME_IN_FLIGHT_BYTES: u64 = 512 << 20;
 
+/// Default and most for the cells of a cover, in bytes after the bbox.
+pub const COVER_BYTES: usize = 400;
+
 /// Deepest nesting of JSON arrays and objects that is read, as in `serde_json`.
 pub const JSON_DEPTH: usize = 128;
 

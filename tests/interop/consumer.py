@@ -1,11 +1,12 @@
 """Reads envelopes without geoclaim's code:  consumer.py BROKERS TOPIC STORE W,S,E,N
 
-Reads the topic to its end, discards by bbox, fetches from STORE (a folder, or http://host:port/bucket/prefix), verifies,
+Reads the topic to its end, discards by bbox and cover, fetches from STORE (a folder, or http://host:port/bucket/prefix), verifies,
 and prints one JSON line an envelope. Any mismatch ends it with an error.
 """
 
 import hashlib, json, re, sys, urllib.request, uuid
 
+import cover
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 brokers, topic, store, area = sys.argv[1:5]
@@ -49,6 +50,7 @@ while ended < len(partitions):
     if record.error() is None:
         envelope = json.loads(record.value())
         placed = envelope.get("bbox") is not None and meets(envelope["bbox"], area)
+        placed = placed and any(meets(piece, area) for piece in cover.boxes(envelope.get("cover"), envelope["bbox"]))
         outcome, digest = resolve(envelope) if placed else ("discarded", None)
         print(json.dumps({"feature_id": envelope["feature_id"], "event_id": envelope["event_id"], "outcome": outcome, "sha256": digest}))
     elif record.error().code() == KafkaError._PARTITION_EOF:

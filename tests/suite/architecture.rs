@@ -96,6 +96,7 @@ fn each_thing_of_the_outside_world_is_named_in_one_place() {
 fn the_pure_core_is_neither_async_nor_does_it_do_io() {
     let pure = |name: &str| {
         [
+            "common/src/cover/",
             "common/src/extent/",
             "common/src/geojson/",
             "common/src/envelope/",

@@ -1,6 +1,9 @@
 //! Other languages: a consumer and a producer in Python that know nothing but the wire.
 
-use std::process::{Command, Output};
+use std::{
+    io::{Seek as _, Write as _},
+    process::Command,
+};
 
 use geoclaim_tests::{
     binary,
@@ -11,11 +14,16 @@ use serde_json::Value;
 
 use crate::support::{Real, feature_ids};
 
-fn python(script: &str, args: &[&str]) -> Option<Output> {
+/// Runs a script with this on its standard input; returns what it prints.
+pub fn python(script: &str, args: &[&str], input: &[u8]) -> Option<String> {
     let python = require("python", cache::python())?;
-    let output = Command::new(python).arg(workspace().join("tests/interop").join(script)).args(args).output().unwrap();
+    let mut stdin = tempfile::tempfile().unwrap();
+    stdin.write_all(input).unwrap();
+    stdin.rewind().unwrap();
+    let script = workspace().join("tests/interop").join(script);
+    let output = Command::new(python).arg("-B").arg(script).args(args).stdin(stdin).output().unwrap();
     assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    Some(output)
+    Some(String::from_utf8(output.stdout).unwrap())
 }
 
 #[test]
@@ -26,8 +34,8 @@ fn a_consumer_in_python_reads_filters_fetches_and_verifies() {
     let run = binary::run(&["publish", "-"], &place.env, text.as_bytes());
     assert_eq!(run.code(), 0, "{}", run.stderr);
     let store = format!("{}/{}/bodies", real.store.endpoint(), place.name);
-    let Some(output) = python("consumer.py", &[real.kafka.bootstrap(), &place.name, &store, "0,0,40,40"]) else { return };
-    let mut outcomes: Vec<(String, String)> = String::from_utf8_lossy(&output.stdout)
+    let Some(output) = python("consumer.py", &[real.kafka.bootstrap(), &place.name, &store, "0,0,40,40"], b"") else { return };
+    let mut outcomes: Vec<(String, String)> = output
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .map(|line| (line["feature_id"].as_str().unwrap().into(), line["outcome"].as_str().unwrap().into()))
@@ -44,8 +52,10 @@ fn plain_envelopes_of_a_producer_in_python_are_consumed() {
     let folder = tempfile::tempdir().unwrap();
     let bodies = folder.path().join("bodies");
     std::fs::create_dir(&bodies).unwrap();
-    let Some(output) = python("producer.py", &[real.kafka.bootstrap(), &place.name, bodies.to_str().unwrap()]) else { return };
-    let events = String::from_utf8_lossy(&output.stdout).lines().count();
+    let Some(output) = python("producer.py", &[real.kafka.bootstrap(), &place.name, bodies.to_str().unwrap()], b"") else {
+        return;
+    };
+    let events = output.lines().count();
     assert!(events >= 3);
     let gpkg = folder.path().join("out.gpkg");
     let sink = format!("gpkg:{}", gpkg.display());

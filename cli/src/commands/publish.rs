@@ -139,6 +139,7 @@ impl InputArgs {
                 Edges::Suspect => LongEdges::Suspect,
                 Edges::Cross => LongEdges::Cross,
             },
+            cover_bytes: 0,
         }
     }
 }
@@ -224,7 +225,7 @@ fn settings(args: &PublishArgs) -> PublishSettings {
         id_rule: args.input.id_rule(),
         version_property: args.version_property.clone(),
         taken: args.input.taken(),
-        measure: args.input.measure(),
+        measure: MeasureOptions { cover_bytes: limits::COVER_BYTES, ..args.input.measure() },
         inline_limit_bytes: usize::try_from(args.inline_limit.as_u64()).unwrap_or(usize::MAX),
         body_bytes: args.input.max_body.as_u64(),
         in_flight_bytes: args.memory.as_u64(),

@@ -7,12 +7,14 @@
 //! | 0 | 1 | version, 1 |
 //! | 1 | 32 | west, south, east, north: four IEEE 754 doubles, little-endian |
 //!
+//! | 33 | 0 to 400 | the cells within the box, see [`crate::cover`] |
+//!
 //! Thirty-three bytes are exactly 44 digits, so in a value that begins with `{"cover":"` the box is the 44 bytes from
-//! offset 10. Bytes after the box belong to later versions and do not move it.
+//! offset 10, whatever follows it.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
-use crate::Bbox;
+use crate::{Bbox, cover::Cells, limits};
 
 /// The version that is written.
 const VERSION: u8 = 1;
@@ -50,19 +52,24 @@ pub fn peek_body_bytes(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Writes the cover of a box.
-pub(super) fn encode(bbox: &Bbox) -> String {
-    let mut bytes = [0; BOX_BYTES];
-    bytes[0] = VERSION;
-    for (slot, number) in bytes[1..].chunks_exact_mut(8).zip(bbox.to_array()) {
-        slot.copy_from_slice(&number.to_le_bytes());
-    }
+/// Writes the cover of a box and the cells within it.
+pub(super) fn encode(bbox: &Bbox, cells: Option<&Cells>) -> String {
+    let mut bytes = vec![VERSION];
+    bytes.extend(bbox.to_array().into_iter().flat_map(f64::to_le_bytes));
+    bytes.extend_from_slice(cells.map_or(&[], Cells::as_bytes));
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Reads the box of a whole cover. `None` when it is no cover of a known version.
-pub(super) fn decode(cover: &str) -> Option<Bbox> {
-    decode_box(cover.as_bytes().get(..BOX_DIGITS)?)
+/// Reads a whole cover. `None` when it is no cover of a known version.
+pub(super) fn decode(cover: &str) -> Option<(Bbox, Option<Cells>)> {
+    let (box_digits, rest) = cover.as_bytes().split_at_checked(BOX_DIGITS)?;
+    let bbox = decode_box(box_digits)?;
+    // More than any writer writes is left unread, and the box stands for itself.
+    if rest.is_empty() || rest.len() > limits::COVER_BYTES.div_ceil(3) * 4 {
+        return Some((bbox, None));
+    }
+    let cells = URL_SAFE_NO_PAD.decode(rest).ok()?;
+    Some((bbox, Some(Cells::from_bytes(&cells))))
 }
 
 /// Tells whether this is the cover of a later version, of which nothing is known here.

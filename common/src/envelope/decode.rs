@@ -10,7 +10,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{Content, DEFAULT_CRS, Envelope, InlineBody, InlineMember, cover};
-use crate::{Bbox, ClaimCheck, Digest, Fault, FaultKind, Timestamp, key, limits};
+use crate::{Bbox, ClaimCheck, Digest, Fault, FaultKind, Timestamp, cover::Cells, key, limits};
 
 impl Envelope {
     /// Reads a record's value.
@@ -37,7 +37,7 @@ fn decode(value: &[u8], share: impl Fn(&[u8]) -> Bytes) -> Result<Envelope, Faul
     let mut members = members.0;
     let feature_id = identity(&mut members, "feature_id", limits::FEATURE_ID_BYTES)?;
     let event_id = identity(&mut members, "event_id", limits::EVENT_ID_BYTES)?;
-    let bbox = bbox(&mut members)?;
+    let (bbox, cells) = place(&mut members)?;
     let crs = take::<String>(&mut members, "crs", "a string")?.unwrap_or_else(|| DEFAULT_CRS.into());
     if crs.len() > limits::CRS_BYTES {
         return Err(Fault::malformed(format!("crs has {} bytes, {} at most", crs.len(), limits::CRS_BYTES)));
@@ -54,6 +54,7 @@ fn decode(value: &[u8], share: impl Fn(&[u8]) -> Bytes) -> Result<Envelope, Faul
         occurred_at,
         crs,
         bbox,
+        cells,
         vertex_count: take(&mut members, "vertex_count", "an integer")?,
         suspect: take(&mut members, "suspect", "true or false")?.unwrap_or(false),
         content: content(&mut members, share)?,
@@ -109,7 +110,8 @@ fn identity(members: Raw<'_, '_>, name: &str, most: usize) -> Result<String, Fau
     Ok(text)
 }
 
-fn bbox(members: Raw<'_, '_>) -> Result<Option<Bbox>, Fault> {
+/// Takes out `bbox` and `cover`, which must not contradict each other.
+fn place(members: Raw<'_, '_>) -> Result<(Option<Bbox>, Option<Cells>), Fault> {
     let numbers: Option<Vec<f64>> = take(members, "bbox", "[west, south, east, north]")?;
     let bbox = match numbers.as_deref() {
         None => None,
@@ -118,13 +120,15 @@ fn bbox(members: Raw<'_, '_>) -> Result<Option<Bbox>, Fault> {
         }
         Some(numbers) => return Err(Fault::malformed(format!("bbox has {} numbers, expected 4", numbers.len()))),
     };
-    let Some(text) = take::<String>(members, "cover", "a string")? else { return Ok(bbox) };
+    let Some(text) = take::<String>(members, "cover", "a string")? else { return Ok((bbox, None)) };
     match (cover::decode(&text), bbox) {
-        (Some(covered), None) => Ok(Some(covered)),
-        (Some(covered), Some(bbox)) if covered == bbox => Ok(Some(bbox)),
-        (Some(covered), Some(bbox)) => Err(Fault::new(FaultKind::Mismatch, format!("cover says {covered}, bbox says {bbox}"))),
+        (Some((covered, cells)), None) => Ok((Some(covered), cells)),
+        (Some((covered, cells)), Some(bbox)) if covered == bbox => Ok((Some(bbox), cells)),
+        (Some((covered, _)), Some(bbox)) => {
+            Err(Fault::new(FaultKind::Mismatch, format!("cover says {covered}, bbox says {bbox}")))
+        }
         // A cover of a later version beside a bbox: old readers survive new writers.
-        (None, Some(bbox)) if cover::is_later(&text) => Ok(Some(bbox)),
+        (None, Some(bbox)) if cover::is_later(&text) => Ok((Some(bbox), None)),
         (None, _) => Err(Fault::malformed("cover is not base64url of a known version and a box")),
     }
 }

@@ -17,7 +17,7 @@ impl Envelope {
         match &self.bbox {
             Some(bbox) => {
                 value.extend_from_slice(cover::PREFIX);
-                value.extend_from_slice(cover::encode(bbox).as_bytes());
+                value.extend_from_slice(cover::encode(bbox, self.cells.as_ref()).as_bytes());
                 value.extend_from_slice(b"\",\"bbox\":");
                 value.extend_from_slice(json(&bbox.to_array()).as_bytes());
             }

@@ -7,7 +7,7 @@
 //!
 //! | Member | Type | Meaning |
 //! | --- | --- | --- |
-//! | `cover` | string or null | first member: version and box in binary, see [`peek`] |
+//! | `cover` | string or null | first member: version, box and cells in binary, see [`peek`] and [`crate::cover`] |
 //! | `bbox` | `[west, south, east, north]` or null | second member; west > east crosses the antimeridian; null: no place |
 //! | `feature_id` | string, 1 to 512 bytes | the thing that changed |
 //! | `event_id` | string, 1 to 256 bytes | the change itself, the same on every retry and redrive |
@@ -29,6 +29,7 @@
 //!     occurred_at: Some(Timestamp::from_millis(0)),
 //!     crs: "EPSG:4326".into(),
 //!     bbox: Some(Bbox::new(8.5, 47.4, 8.5, 47.4)?),
+//!     cells: None,
 //!     vertex_count: Some(1),
 //!     suspect: false,
 //!     content: Content::Claim(body.claim()),
@@ -48,7 +49,12 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::{Bbox, ClaimCheck, Timestamp, geojson::Kind, limits};
+use crate::{
+    Bbox, ClaimCheck, Timestamp,
+    cover::{Cells, Cover, NotCells},
+    geojson::Kind,
+    limits,
+};
 
 pub use cover::{Peek, peek, peek_body_bytes};
 
@@ -70,6 +76,8 @@ pub struct Envelope {
     pub crs: String,
     /// Where the body lies; `None` for a body without a place.
     pub bbox: Option<Bbox>,
+    /// Where within the bbox the body lies, when that says more than the bbox.
+    pub cells: Option<Cells>,
     /// How many positions the body has.
     pub vertex_count: Option<u64>,
     /// Whether an edge may be meant the short way over the antimeridian, so that the bbox is the full circle.
@@ -78,6 +86,16 @@ pub struct Envelope {
     pub content: Content,
     /// Members that this version does not know, as raw JSON.
     pub others: BTreeMap<String, String>,
+}
+
+impl Envelope {
+    /// Returns where the body may lie; `None` for a body without a place.
+    ///
+    /// # Errors
+    /// The cells are no good.
+    pub fn cover(&self) -> Result<Option<Cover>, NotCells> {
+        self.bbox.map(|bbox| Cover::new(bbox, self.cells.as_ref())).transpose()
+    }
 }
 
 /// What an envelope carries.

@@ -11,6 +11,7 @@ fn claim_envelope() -> Envelope {
         occurred_at: Timestamp::parse_rfc3339("2026-08-08T10:00:00Z"),
         crs: DEFAULT_CRS.into(),
         bbox: Some(Bbox::new(165.87, -52.62, -176.15, -29.24).unwrap()),
+        cells: None,
         vertex_count: Some(120),
         suspect: false,
         content: Content::Claim(Body::seal(Bytes::from_static(b"{}")).claim()),
@@ -45,7 +46,8 @@ fn what_is_written_is_read_again() {
     let mut strange = claim_envelope();
     strange.feature_id = "a\"\\\u{1}\u{2028}é".into();
     strange.others.insert("x\"y".into(), "{\"a\":[1,2]}".into());
-    for envelope in [claim_envelope(), inline_envelope(None), inline_envelope(Some(Bbox::WORLD)), strange] {
+    let covered = Envelope { cells: Some(Cells::from_bytes(&[7; 400])), ..claim_envelope() };
+    for envelope in [covered, claim_envelope(), inline_envelope(None), inline_envelope(Some(Bbox::WORLD)), strange] {
         assert_eq!(Envelope::decode(&envelope.encode()).unwrap(), envelope);
     }
 }
@@ -64,7 +66,8 @@ fn the_box_is_read_at_its_fixed_place_or_not_at_all() {
     assert_eq!(Envelope::decode(newer.as_bytes()).unwrap().bbox, envelope.bbox, "the bbox says the same");
     let longer = text(&envelope).replacen("NwPT3A\"", "NwPT3Aabcd\"", 1);
     assert_eq!(peek(longer.as_bytes()), Peek::Placed(envelope.bbox.unwrap()), "cells after the box");
-    assert_eq!(Envelope::decode(longer.as_bytes()).unwrap().bbox, envelope.bbox);
+    let longer = Envelope::decode(longer.as_bytes()).unwrap();
+    assert_eq!((longer.bbox, longer.cells), (envelope.bbox, Some(Cells::from_bytes(&[0x69, 0xb7, 0x1d]))));
 }
 
 #[test]

@@ -5,7 +5,10 @@ use super::{
     edges::{Edges, RingEnd},
     longitudes::Longitudes,
 };
-use crate::geojson::{GeometryType, Position, Visitor};
+use crate::{
+    cover::Trace,
+    geojson::{GeometryType, Position, Visitor},
+};
 
 /// Takes positions as a scan meets them.
 #[derive(Debug)]
@@ -20,6 +23,7 @@ pub(super) struct Fold {
     part: Part,
     line: Option<Line>,
     in_rings: bool,
+    trace: Option<Box<Trace>>,
 }
 
 /// What a fold comes to.
@@ -29,6 +33,7 @@ pub(super) struct Summary {
     pub(super) vertex_count: u64,
     pub(super) suspect: bool,
     pub(super) has_z: bool,
+    pub(super) trace: Option<Box<Trace>>,
 }
 
 /// The longitudes of the current part.
@@ -59,7 +64,8 @@ impl Line {
 }
 
 impl Fold {
-    pub(super) fn new(long_edges: LongEdges) -> Self {
+    /// Makes a fold; with a trace, it also draws what it takes.
+    pub(super) fn new(long_edges: LongEdges, trace: Option<Box<Trace>>) -> Self {
         Self {
             long_edges,
             longitudes: Longitudes::default(),
@@ -71,23 +77,24 @@ impl Fold {
             part: Part::EMPTY,
             line: None,
             in_rings: false,
+            trace,
         }
     }
 
     pub(super) fn finish(self) -> Summary {
         let bbox = self.longitudes.span().map(|(west, east)| [west, self.south, east, self.north]);
-        Summary { bbox, vertex_count: self.vertex_count, suspect: self.suspect, has_z: self.has_z }
+        Summary { bbox, vertex_count: self.vertex_count, suspect: self.suspect, has_z: self.has_z, trace: self.trace }
     }
 
     /// Takes a ring that goes once round the Earth when its long edges are taken the short way: one pole is inside
     /// it, the nearer one, or either for a ring on both sides of the equator.
     fn take_polar_ring(&mut self, ring: &Line) {
         self.part.full = true;
-        if ring.south <= 0.0 {
-            self.south = -90.0;
-        }
-        if ring.north >= 0.0 {
-            self.north = 90.0;
+        let south = if ring.south <= 0.0 { -90.0 } else { ring.south };
+        let north = if ring.north >= 0.0 { 90.0 } else { ring.north };
+        (self.south, self.north) = (self.south.min(south), self.north.max(north));
+        if let Some(trace) = &mut self.trace {
+            trace.end_polar_ring(south, north);
         }
     }
 
@@ -110,6 +117,9 @@ impl Visitor for Fold {
 
     fn begin_line(&mut self) {
         self.line = Some(Line::empty(Edges::default()));
+        if let Some(trace) = &mut self.trace {
+            trace.begin_line();
+        }
     }
 
     #[inline]
@@ -127,23 +137,39 @@ impl Visitor for Fold {
             if is_long {
                 self.take_long_edge();
             }
+            if let Some(trace) = &mut self.trace {
+                trace.position(unrolled, y);
+            }
+        } else if let Some(trace) = &mut self.trace {
+            trace.point(x, y);
         }
         self.part.west = self.part.west.min(unrolled);
         self.part.east = self.part.east.max(unrolled);
     }
 
     fn end_line(&mut self) {
-        let Some(line) = self.line.take().filter(|_| self.in_rings) else { return };
+        let Some(line) = self.line.take() else { return };
+        if !self.in_rings {
+            if let Some(trace) = &mut self.trace {
+                trace.end_line();
+            }
+            return;
+        }
         let RingEnd { closes_long, goes_round, may_be_cap } = line.edges.close();
         if closes_long || may_be_cap {
             self.take_long_edge();
         }
         if goes_round || may_be_cap {
             self.take_polar_ring(&line);
+        } else if let Some(trace) = &mut self.trace {
+            trace.end_ring();
         }
     }
 
     fn end_part(&mut self) {
+        if let Some(trace) = &mut self.trace {
+            trace.end_part();
+        }
         let Part { west, east, full } = self.part;
         if west > east {
             return;

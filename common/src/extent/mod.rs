@@ -16,6 +16,7 @@ pub use within::holds;
 
 use crate::{
     Bbox,
+    cover::{Cells, Trace},
     geojson::{self, Kind, Outline, ScanError, ScanOptions},
 };
 
@@ -33,6 +34,9 @@ pub struct Extent {
     pub suspect: bool,
     /// Whether any position has a third ordinate.
     pub has_z: bool,
+    /// Where within the bbox the body lies, when that was asked for and says more than the bbox. A suspect body has
+    /// none, for it may lie anywhere in its bbox.
+    pub cells: Option<Cells>,
 }
 
 /// What an edge of more than 180 degrees of longitude means.
@@ -52,6 +56,8 @@ pub struct MeasureOptions {
     pub scan: ScanOptions,
     /// What an edge of more than 180 degrees means.
     pub long_edges: LongEdges,
+    /// How many bytes the cells of the cover may take; 0 for none, which is faster.
+    pub cover_bytes: usize,
 }
 
 /// Measures one body.
@@ -69,7 +75,8 @@ pub struct MeasureOptions {
 /// # Errors
 /// What [`geojson::scan`] rejects.
 pub fn measure(body: &[u8], options: &MeasureOptions) -> Result<(Extent, Outline), ScanError> {
-    let mut fold = fold::Fold::new(options.long_edges);
+    let trace = (options.cover_bytes > 0).then(|| Box::new(Trace::new()));
+    let mut fold = fold::Fold::new(options.long_edges, trace);
     let outline = geojson::scan(body, &options.scan, &mut fold)?;
     let summary = fold.finish();
     let bbox = match summary.bbox {
@@ -78,9 +85,9 @@ pub fn measure(body: &[u8], options: &MeasureOptions) -> Result<(Extent, Outline
         }
         None => None,
     };
-    let extent =
-        Extent { kind: outline.kind, bbox, vertex_count: summary.vertex_count, suspect: summary.suspect, has_z: summary.has_z };
-    Ok((extent, outline))
+    let fold::Summary { vertex_count, suspect, has_z, trace, .. } = summary;
+    let cells = trace.filter(|_| !suspect).zip(bbox).and_then(|(trace, bbox)| Cells::of(*trace, &bbox, options.cover_bytes));
+    Ok((Extent { kind: outline.kind, bbox, vertex_count, suspect, has_z, cells }, outline))
 }
 
 #[cfg(test)]

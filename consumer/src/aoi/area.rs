@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use geo::{BoundingRect, Coord, LineString, MapCoords, Polygon};
+use geo::{Coord, LineString, MapCoords, Polygon};
 use geoclaim_common::{
     Bbox,
     extent::{Edges, turns_of},
@@ -52,13 +52,24 @@ impl Area {
 
 /// Returns a polygon once for each turn that brings a part of it between -180 and 180.
 fn in_range(polygon: Polygon) -> Vec<Polygon> {
-    let Some(bounds) = polygon.bounding_rect() else { return Vec::new() };
-    if bounds.min().x >= -180.0 && bounds.max().x <= 180.0 {
+    let [west, _, east, _] = bounds_of_rings(&polygon);
+    if west > east {
+        return Vec::new();
+    }
+    if west >= -180.0 && east <= 180.0 {
         return vec![polygon];
     }
-    (turns_of(bounds.min().x)..=turns_of(bounds.max().x))
+    (turns_of(west)..=turns_of(east))
         .map(|turns| polygon.map_coords(|Coord { x, y }| Coord { x: x - 360.0 * f64::from(turns), y }))
         .collect()
+}
+
+/// Returns the box of all rings: a hole that sticks out of its polygon has an edge that a body can meet.
+pub(super) fn bounds_of_rings(polygon: &Polygon) -> [f64; 4] {
+    let positions = std::iter::once(polygon.exterior()).chain(polygon.interiors()).flat_map(|ring| &ring.0);
+    positions.fold([f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY], |[w, s, e, n], at| {
+        [w.min(at.x), s.min(at.y), e.max(at.x), n.max(at.y)]
+    })
 }
 
 /// Collects the polygons of a scan.

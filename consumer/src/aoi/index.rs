@@ -6,13 +6,13 @@ use std::{
 };
 
 use geo::{
-    BoundingRect, Coord, Intersects, Line, Polygon,
+    Coord, Intersects, Line, Polygon, Rect,
     kernels::{Kernel, Orientation, RobustKernel},
 };
-use geoclaim_common::Bbox;
+use geoclaim_common::{Bbox, cover::Cover};
 use rstar::{AABB, RTree, primitives::GeomWithData, primitives::Rectangle};
 
-use super::Area;
+use super::{Area, area::bounds_of_rings};
 
 /// A box of one polygon of an area.
 type Entry = GeomWithData<Rectangle<[f64; 2]>, Slot>;
@@ -58,6 +58,20 @@ impl AreaIndex {
         bbox.planar().any(|planar| self.boxes.locate_in_envelope_intersecting(aabb(planar)).next().is_some())
     }
 
+    /// Tells whether a cover meets any area. Never says no when the geometry in the cover meets an area; says yes in vain
+    /// only where the cover is larger than the geometry.
+    pub fn meets_cover(&self, cover: &Cover) -> bool {
+        cover.bbox().planar().any(|planar| {
+            let mut near = self.boxes.locate_in_envelope_intersecting(aabb(planar));
+            near.any(|entry| {
+                let (low, high) = (entry.geom().lower(), entry.geom().upper());
+                let is_box = is_box(self.polygon(entry.data));
+                let test = |piece| is_box || self.edges(entry.data).meet(piece);
+                cover.any_within([low[0], low[1], high[0], high[1]], test)
+            })
+        })
+    }
+
     /// Returns the polygons whose boxes the box meets, each once, in order.
     pub(super) fn candidates(&self, bbox: &Bbox) -> BTreeSet<Slot> {
         bbox.planar()
@@ -76,9 +90,16 @@ impl AreaIndex {
     }
 }
 
+/// Tells whether a polygon is its own bounding box.
+fn is_box(polygon: &Polygon) -> bool {
+    let [a, b, c, d, e] = polygon.exterior().0[..] else { return false };
+    let turns = a.x == d.x && b.x == c.x && a.y == b.y && c.y == d.y || a.y == d.y && b.y == c.y && a.x == b.x && c.x == d.x;
+    a == e && turns && polygon.interiors().is_empty()
+}
+
 fn rectangle(polygon: &Polygon) -> Option<Rectangle<[f64; 2]>> {
-    let bounds = polygon.bounding_rect()?;
-    Some(Rectangle::from_corners([bounds.min().x, bounds.min().y], [bounds.max().x, bounds.max().y]))
+    let [west, south, east, north] = bounds_of_rings(polygon);
+    (west <= east).then(|| Rectangle::from_corners([west, south], [east, north]))
 }
 
 /// Makes a box; its corners are in order, for `rstar` would silently put them in order and so turn a wrapped box
@@ -108,6 +129,16 @@ impl EdgeIndex {
     /// Returns the edges whose boxes the box of `segment` meets.
     pub(super) fn near(&self, segment: &Line) -> impl Iterator<Item = &Line> {
         self.entries_near(segment).map(|edge| &edge.data.0)
+    }
+
+    /// Tells whether the polygon and a planar box have a point in common; boundaries count.
+    pub(super) fn meet(&self, [west, south, east, north]: [f64; 4]) -> bool {
+        let bounds = Rect::new((west, south), (east, north));
+        let near = AABB::from_corners([west, south], [east, north]);
+        let mut edges = self.edges.locate_in_envelope_intersecting(near);
+        // Without an edge in it, the box is inside or outside as a whole.
+        edges.any(|edge| edge.data.0.intersects(&bounds))
+            || self.hold(Coord { x: west, y: south }, self.edges.root().envelope().upper()[0])
     }
 
     /// Tells whether the polygon holds a position; its boundary counts. `east` is the polygon's eastern edge.

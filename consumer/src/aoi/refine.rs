@@ -19,6 +19,7 @@ use geoclaim_common::{
 
 use super::{
     AreaIndex,
+    area::bounds_of_rings,
     index::{EdgeIndex, Slot},
 };
 
@@ -153,13 +154,7 @@ impl Visitor for Refine<'_> {
 impl<'a> Candidate<'a> {
     fn new(polygon: &'a Polygon, edges: &'a EdgeIndex) -> Option<Self> {
         let probe = *polygon.exterior().0.first()?;
-        let bounds = polygon
-            .exterior()
-            .0
-            .iter()
-            .fold([f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY], |[w, s, e, n], at| {
-                [w.min(at.x), s.min(at.y), e.max(at.x), n.max(at.y)]
-            });
+        let bounds = bounds_of_rings(polygon);
         Some(Self { edges, bounds, is_met: false, probe, windings: [0; (2 * TURNS + 1) as usize], part: 0 })
     }
 

@@ -111,7 +111,7 @@ impl Shop {
         Waiting { record: OutgoingRecord { key, value, headers }, timestamp, open: Open::new(ticket, &self.counters) }
     }
 
-    /// Reads the envelope, filters by bbox, and takes the share that a fetch needs.
+    /// Reads the envelope, filters by bbox and cover, and takes the share that a fetch needs.
     async fn parse(&self, Waiting { record, timestamp, open }: Waiting) -> Parsed {
         let decoded = match &record.value {
             _ if open.is_fenced() => Err(Fault::new(FaultKind::Fenced, "the partition has been revoked")),
@@ -128,8 +128,9 @@ impl Shop {
     }
 
     async fn filter(&self, envelope: Envelope) -> Result<Step, Fault> {
-        let misses = match &envelope.bbox {
-            Some(bbox) => !self.index.meets(bbox),
+        let cover = envelope.cover().map_err(|error| Fault::malformed(error.to_string()))?;
+        let misses = match &cover {
+            Some(cover) => !self.index.meets_cover(cover),
             // Without a bbox, a body is measured rather than believed to have no place, unless it has no vertex.
             None => envelope.vertex_count == Some(0),
         };

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use geoclaim_common::{
     Body, Envelope, Timestamp,
     envelope::{Content, DEFAULT_CRS, InlineBody, InlineMember},
-    extent::measure,
+    extent::{MeasureOptions, measure},
     geojson::{Outline, member, scalar_text},
     limits,
     stream::OutgoingRecord,
@@ -43,8 +43,11 @@ pub struct Origin<'a> {
 /// # Errors
 /// The body is no good: where, and why.
 pub fn plan(raw: &RawBody, origin: Origin<'_>, settings: &PublishSettings) -> Result<Planned, (Place, String)> {
+    // An inline body says itself where it lies.
+    let cover_bytes = if raw.bytes.len() < settings.inline_limit_bytes { 0 } else { settings.measure.cover_bytes };
+    let measuring = MeasureOptions { cover_bytes, ..settings.measure };
     let (extent, outline) =
-        measure(&raw.bytes, &settings.measure).map_err(|error| (raw.place.within(&raw.bytes, &error), error.problem.clone()))?;
+        measure(&raw.bytes, &measuring).map_err(|error| (raw.place.within(&raw.bytes, &error), error.problem.clone()))?;
     let here = |problem| (raw.place, problem);
     let feature_id = settings.id_rule.feature_id(&raw.bytes, &outline, raw.place.index).map_err(here)?;
     let version = version(&raw.bytes, &outline, settings).map_err(here)?;
@@ -55,6 +58,7 @@ pub fn plan(raw: &RawBody, origin: Origin<'_>, settings: &PublishSettings) -> Re
         occurred_at: Some(origin.occurred_at),
         crs: DEFAULT_CRS.to_owned(),
         bbox: extent.bbox,
+        cells: extent.cells,
         vertex_count: Some(extent.vertex_count),
         suspect: extent.suspect,
         content: Content::Inline(InlineBody { member: InlineMember::of(extent.kind), bytes: Bytes::new() }),
@@ -62,14 +66,17 @@ pub fn plan(raw: &RawBody, origin: Origin<'_>, settings: &PublishSettings) -> Re
     };
     if let Some(bytes) = inlineable(&raw.bytes).filter(|bytes| bytes.len() < settings.inline_limit_bytes) {
         envelope.content = Content::Inline(InlineBody { member: InlineMember::of(extent.kind), bytes });
-        let record = record(&envelope);
+        let record = record_of(&envelope);
         if record.bytes() <= settings.inline_limit_bytes {
             return Ok(Planned { feature_id, record, body: None });
         }
     }
     let body = Body::seal(raw.bytes.clone());
     envelope.content = Content::Claim(body.claim());
-    let record = record(&envelope);
+    let mut record = record_of(&envelope);
+    if record.bytes() >= limits::CLAIM_RECORD_BYTES && envelope.cells.take().is_some() {
+        record = record_of(&envelope);
+    }
     if record.bytes() >= limits::CLAIM_RECORD_BYTES {
         let problem = format!(
             "its record would have {} bytes, and one with a claim check stays below {}: the identity is too long",
@@ -81,7 +88,7 @@ pub fn plan(raw: &RawBody, origin: Origin<'_>, settings: &PublishSettings) -> Re
     Ok(Planned { feature_id, record, body: Some(body) })
 }
 
-fn record(envelope: &Envelope) -> OutgoingRecord {
+fn record_of(envelope: &Envelope) -> OutgoingRecord {
     OutgoingRecord {
         key: Some(Bytes::copy_from_slice(envelope.feature_id.as_bytes())),
         value: Some(envelope.encode().into()),

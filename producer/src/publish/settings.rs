@@ -41,7 +41,7 @@ impl Default for PublishSettings {
             id_rule: IdRule::Member,
             version_property: None,
             taken: Taken::ByFeature,
-            measure: MeasureOptions::default(),
+            measure: MeasureOptions { cover_bytes: limits::COVER_BYTES, ..MeasureOptions::default() },
             inline_limit_bytes: limits::INLINE_RECORD_BYTES,
             body_bytes: limits::BODY_BYTES,
             in_flight_bytes: limits::PUBLISH_IN_FLIGHT_BYTES,

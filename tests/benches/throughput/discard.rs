@@ -74,6 +74,7 @@ async fn fill(settings: &KafkaSettings) {
             occurred_at: Some(Timestamp::from_millis(0)),
             crs: "EPSG:4326".into(),
             bbox: Some(Bbox::new(west, -40.0, west + 0.3, -39.0).unwrap()),
+            cells: None,
             vertex_count: Some(1_000),
             suspect: false,
             content: Content::Claim(claim),

@@ -1,0 +1,207 @@
+//! From positions to a raster, as a scan meets them.
+//!
+//! Every cell that an edge passes through is marked. For the inside of rings, each place where an edge crosses the
+//! southern side of a row is noted with its direction; a cell that no edge passes through is inside a ring when the
+//! crossings west of it do not add up to zero. The southern sides of a coarser level are among those of a finer one,
+//! so crossings survive when the raster grows coarser.
+
+use super::{
+    fill::{Crossing, Crossings, inside},
+    raster::Raster,
+};
+
+/// An edge that spans more cells than this makes the raster coarser first.
+const MOST_CELLS_OF_AN_EDGE: f64 = 1_024.0;
+
+/// Marks that a trace may make before the raster is made coarser, at first and after that.
+const FIRST_MARKS: i64 = 30_000;
+const FURTHER_MARKS: i64 = 8_000;
+
+/// Positions that allow one mark more, so that drawing stays cheap beside reading.
+const POSITIONS_A_MARK: i64 = 8;
+
+/// How far beside a computed crossing the true one may lie, in cells; the error is below a quarter of it.
+const SLACK: f64 = 1e-6;
+
+/// Draws one body.
+#[derive(Clone, Debug)]
+pub(crate) struct Trace {
+    raster: Raster,
+    /// Two to the level of the raster.
+    scale: f64,
+    first: Option<[f64; 2]>,
+    at: [f64; 2],
+    /// The cell that the last position lies in: west, south, east, north.
+    cell: [f64; 4],
+    ring: Vec<Crossing>,
+    exterior: Crossings,
+    holes: Crossings,
+    rings: usize,
+    /// What is left of the marks, in eighths of one.
+    allowance: i64,
+}
+
+impl Trace {
+    pub(crate) fn new() -> Self {
+        let raster = Raster::new();
+        Self {
+            scale: scale_of(raster.level()),
+            raster,
+            first: None,
+            at: [0.0; 2],
+            cell: [0.0; 4],
+            ring: Vec::new(),
+            exterior: Crossings::default(),
+            holes: Crossings::default(),
+            rings: 0,
+            allowance: FIRST_MARKS * POSITIONS_A_MARK,
+        }
+    }
+
+    pub(crate) fn begin_line(&mut self) {
+        self.first = None;
+    }
+
+    /// Takes a position that stands alone.
+    pub(crate) fn point(&mut self, x: f64, y: f64) {
+        self.enter([x, y]);
+        self.fit();
+    }
+
+    /// Takes the next position of a line or ring. No edge is longer than half a turn but by the writer's will.
+    #[inline]
+    pub(crate) fn position(&mut self, x: f64, y: f64) {
+        self.allowance += 1;
+        let [west, south, east, north] = self.cell;
+        if self.first.is_some() && x >= west && x < east && y >= south && y < north {
+            self.at = [x, y];
+            return;
+        }
+        self.leave([x, y]);
+    }
+
+    #[inline(never)]
+    fn leave(&mut self, to: [f64; 2]) {
+        match self.first {
+            None => self.first = Some(to),
+            Some(_) => self.edge(self.at, to),
+        }
+        self.at = to;
+        self.enter(to);
+        self.fit();
+    }
+
+    /// Ends a line string.
+    pub(crate) fn end_line(&mut self) {
+        self.first = None;
+        self.ring.clear();
+    }
+
+    /// Ends a ring, with the edge that closes it.
+    pub(crate) fn end_ring(&mut self) {
+        if let Some(first) = self.first.take() {
+            if first != self.at {
+                self.edge(self.at, first);
+            }
+            self.fit();
+        }
+        let crossings = if self.rings == 0 { &mut self.exterior } else { &mut self.holes };
+        crossings.add(&mut self.ring);
+        self.rings += 1;
+    }
+
+    /// Ends a part: what is inside its exterior ring and in none of its holes is filled.
+    pub(crate) fn end_part(&mut self) {
+        self.rings = 0;
+        let level = self.raster.level();
+        for span in inside(&mut self.exterior, &mut self.holes) {
+            self.raster.mark(level, span.row, span.from, span.to);
+            self.allowance -= POSITIONS_A_MARK * (1 + (span.to - span.from) / 64);
+            self.raster.fit();
+        }
+        self.economise();
+        self.scale = scale_of(self.raster.level());
+        self.cell = [0.0; 4];
+    }
+
+    /// Ends a ring that goes round a pole: marks all longitudes between two latitudes.
+    pub(crate) fn end_polar_ring(&mut self, south: f64, north: f64) {
+        let level = self.raster.level();
+        while self.raster.coarsen() {}
+        self.ring.clear();
+        self.follow(level);
+        let half = 180 << self.raster.level();
+        for row in (south * self.scale).floor() as i64..=(north * self.scale).floor() as i64 {
+            self.raster.mark(self.raster.level(), row, -half, half - 1);
+        }
+        (self.first, self.cell, self.rings) = (None, [0.0; 4], self.rings + 1);
+    }
+
+    pub(super) fn finish(self) -> Raster {
+        self.raster
+    }
+
+    fn enter(&mut self, [x, y]: [f64; 2]) {
+        let (column, row) = ((x * self.scale).floor(), (y * self.scale).floor());
+        self.raster.mark(self.raster.level(), row as i64, column as i64, column as i64);
+        self.cell = [column, row, column + 1.0, row + 1.0].map(|edge| edge / self.scale);
+    }
+
+    fn fit(&mut self) {
+        let level = self.raster.level();
+        self.raster.fit();
+        self.economise();
+        self.follow(level);
+    }
+
+    fn economise(&mut self) {
+        if self.allowance < 0 {
+            self.raster.coarsen();
+            self.allowance = FURTHER_MARKS * POSITIONS_A_MARK;
+        }
+    }
+
+    /// Makes the crossings as coarse as the raster, which was at `level`.
+    fn follow(&mut self, level: i8) {
+        let shift = level - self.raster.level();
+        if shift > 0 {
+            self.scale = scale_of(self.raster.level());
+            Crossing::coarsen(&mut self.ring, shift);
+            self.exterior.coarsen(shift);
+            self.holes.coarsen(shift);
+            self.cell = [0.0; 4];
+        }
+    }
+
+    fn edge(&mut self, from: [f64; 2], to: [f64; 2]) {
+        let longest = (to[0] - from[0]).abs().max((to[1] - from[1]).abs());
+        let level = self.raster.level();
+        while longest * scale_of(self.raster.level()) > MOST_CELLS_OF_AN_EDGE && self.raster.coarsen() {}
+        self.follow(level);
+        let ([u0, v0], [u1, v1]) = (from.map(|degrees| degrees * self.scale), to.map(|degrees| degrees * self.scale));
+        let (delta, [low_u, low_v], [high_u, high_v]) = if v0 <= v1 { (1, [u0, v0], [u1, v1]) } else { (-1, [u1, v1], [u0, v0]) };
+        let (west, east) = (u0.min(u1), u0.max(u1));
+        let (first, last) = (low_v.floor() as i64, high_v.floor() as i64);
+        self.allowance -= POSITIONS_A_MARK * (last - first + 1);
+        let mut entry = low_u;
+        for row in first..=last {
+            let exit = if row == last {
+                high_u
+            } else {
+                let side = (row + 1) as f64;
+                let crossing = low_u + (side - low_v) * ((high_u - low_u) / (high_v - low_v));
+                let crossing = crossing.clamp(west, east);
+                self.ring.push(Crossing { row: row + 1, column: crossing.floor() as i64, delta });
+                crossing
+            };
+            let (a, b) = if entry <= exit { (entry, exit) } else { (exit, entry) };
+            let (a, b) = ((a - SLACK).max(west), (b + SLACK).min(east));
+            self.raster.mark(self.raster.level(), row, a.floor() as i64, b.floor() as i64);
+            entry = exit;
+        }
+    }
+}
+
+fn scale_of(level: i8) -> f64 {
+    f64::from(1_u32 << level)
+}
