@@ -9,7 +9,9 @@ use geoclaim_common::{
     geojson::{GeometryType, Position, ScanError, ScanOptions, Visitor, scan},
 };
 
-/// A named geometry that a consumer wants: polygons, on either side of the antimeridian.
+use super::around::{MOST_METRES, around};
+
+/// A named geometry that a consumer wants, as polygons on either side of the antimeridian.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Area {
     /// The area's identity, which travels with the event into the sink.
@@ -28,25 +30,43 @@ impl Area {
         Self { id: id.into(), polygons: bbox.planar().map(polygon).collect() }
     }
 
-    /// Makes an area of a GeoJSON geometry.
+    /// Makes an area of a GeoJSON geometry of polygons.
     ///
     /// # Errors
-    /// It is no GeoJSON, is neither polygon nor multipolygon, is empty, or has an edge of more than 180 degrees of
-    /// longitude, of which nobody knows which way round it is meant.
+    /// It is no GeoJSON, has points or lines, is empty, or has an edge of more than 180 degrees of longitude, of which
+    /// nobody knows which way round it is meant.
     pub fn from_geojson(id: impl Into<Arc<str>>, geometry: &[u8]) -> Result<Self, ScanError> {
-        let mut collect = Collect::default();
-        scan(geometry, &ScanOptions::default(), &mut collect)?;
-        if let Some(other) = collect.other {
-            let problem = format!("a {other:?} cannot be an area yet: use polygons, multipolygons or boxes");
+        let collect = Collect::scan(geometry)?;
+        if !collect.lines.is_empty() {
+            let problem =
+                "a point or a line is no area without a distance: give the feature a property radius_m or buffer_m, in metres";
             return Err(ScanError::new(0, problem));
         }
-        if let Some(problem) = collect.problem {
+        Self::of_polygons(id, collect.polygons)
+    }
+
+    /// Makes an area of a GeoJSON geometry and whatever lies within `metres` of it: points with a radius, lines and
+    /// polygons with a buffer. It is never smaller than that, and half a per cent of the distance wider.
+    ///
+    /// # Errors
+    /// As [`Area::from_geojson`], and a distance that is not between 0 and 1,000,000 metres.
+    pub fn around_geojson(id: impl Into<Arc<str>>, geometry: &[u8], metres: f64) -> Result<Self, ScanError> {
+        if !(metres > 0.0 && metres <= MOST_METRES) {
+            let problem = format!("a distance of {metres} metres: more than 0 and at most {MOST_METRES} are allowed");
             return Err(ScanError::new(0, problem));
         }
-        if collect.polygons.is_empty() {
+        let collect = Collect::scan(geometry)?;
+        let rings = collect.polygons.iter().flat_map(|polygon| std::iter::once(polygon.exterior()).chain(polygon.interiors()));
+        let lines = collect.lines.iter().map(Vec::as_slice).chain(rings.map(|ring| &ring.0[..]));
+        let around: Vec<Polygon> = lines.flat_map(|line| around(line, metres)).collect();
+        Self::of_polygons(id, collect.polygons.into_iter().chain(around).collect())
+    }
+
+    fn of_polygons(id: impl Into<Arc<str>>, polygons: Vec<Polygon>) -> Result<Self, ScanError> {
+        if polygons.is_empty() {
             return Err(ScanError::new(0, "an area without positions"));
         }
-        Ok(Self { id: id.into(), polygons: collect.polygons.into_iter().flat_map(in_range).collect() })
+        Ok(Self { id: id.into(), polygons: polygons.into_iter().flat_map(in_range).collect() })
     }
 }
 
@@ -72,20 +92,27 @@ pub(super) fn bounds_of_rings(polygon: &Polygon) -> [f64; 4] {
     })
 }
 
-/// Collects the polygons of a scan.
+/// Collects the polygons of a scan, and its points and lines.
 #[derive(Default)]
 struct Collect {
     polygons: Vec<Polygon>,
+    lines: Vec<Vec<Coord>>,
     rings: Vec<LineString>,
-    ring: Vec<Coord>,
-    edges: Edges,
-    other: Option<GeometryType>,
+    line: Vec<Coord>,
+    edges: Option<Edges>,
+    in_rings: bool,
     problem: Option<String>,
 }
 
 impl Collect {
+    fn scan(geometry: &[u8]) -> Result<Self, ScanError> {
+        let mut collect = Self::default();
+        scan(geometry, &ScanOptions::default(), &mut collect)?;
+        collect.problem.take().map_or(Ok(collect), |problem| Err(ScanError::new(0, problem)))
+    }
+
     fn refuse_long_edge(&mut self, to: f64) {
-        let from = self.ring.last().map_or(to, |last| last.x);
+        let from = self.line.last().map_or(to, |last| last.x);
         self.problem.get_or_insert_with(|| {
             format!(
                 "an edge from longitude {from} to {to}, of which nobody knows which way round it is meant: cut the area at ±180, \
@@ -93,35 +120,48 @@ impl Collect {
             )
         });
     }
+
+    fn end_ring(&mut self, ring: Vec<Coord>, edges: Edges) {
+        let end = edges.close();
+        if end.closes_long || end.may_be_cap {
+            self.refuse_long_edge(ring.first().map_or(0.0, |first| first.x));
+        }
+        if ring.len() < 3 && !ring.is_empty() {
+            self.problem = Some("a ring of fewer than three positions".to_owned());
+        }
+        self.rings.push(LineString::new(ring));
+    }
 }
 
 impl Visitor for Collect {
     fn begin_geometry(&mut self, kind: GeometryType) {
-        if !matches!(kind, GeometryType::Polygon | GeometryType::MultiPolygon | GeometryType::GeometryCollection) {
-            self.other.get_or_insert(kind);
-        }
+        self.in_rings = matches!(kind, GeometryType::Polygon | GeometryType::MultiPolygon);
     }
 
     fn position(&mut self, Position { x, y, .. }: Position) {
-        if self.edges.take(x) {
-            self.refuse_long_edge(x);
+        let at = Coord { x, y };
+        match &mut self.edges {
+            None => self.lines.push(vec![at]),
+            Some(edges) => {
+                if edges.take(x) {
+                    self.refuse_long_edge(x);
+                }
+                self.line.push(at);
+            }
         }
-        self.ring.push(Coord { x, y });
     }
 
     fn begin_line(&mut self) {
-        self.edges = Edges::default();
+        self.edges = Some(Edges::default());
     }
 
     fn end_line(&mut self) {
-        let end = self.edges.close();
-        if end.closes_long || end.may_be_cap {
-            self.refuse_long_edge(self.ring.first().map_or(0.0, |first| first.x));
+        let line = std::mem::take(&mut self.line);
+        match self.edges.take() {
+            Some(edges) if self.in_rings => self.end_ring(line, edges),
+            _ if line.is_empty() => {}
+            _ => self.lines.push(line),
         }
-        if self.ring.len() < 3 && !self.ring.is_empty() {
-            self.problem = Some("a ring of fewer than three positions".to_owned());
-        }
-        self.rings.push(LineString::new(std::mem::take(&mut self.ring)));
     }
 
     fn end_part(&mut self) {

@@ -18,9 +18,13 @@ pub struct AreaError {
     pub problem: String,
 }
 
+/// The properties that hold the distance around an area, in metres.
+const DISTANCES: [&str; 2] = ["radius_m", "buffer_m"];
+
 /// Reads areas: a feature collection, a feature, a bare geometry, a box `[west, south, east, north]` or a list of
 /// boxes, or any of these one a line. A feature without a geometry but with a `bbox` is a box; west greater than east
-/// crosses the antimeridian. An area's id is the feature's `id`, or its property `id` or `name`, or its place in the
+/// crosses the antimeridian. A feature with a property `radius_m` or `buffer_m` is its geometry and whatever lies within
+/// so many metres of it; a point or a line needs one. An area's id is the feature's `id`, or its property `id` or `name`, or its place in the
 /// file. Areas of one id are one area.
 ///
 /// ```
@@ -87,10 +91,13 @@ fn take(text: &str, found: &mut Vec<Area>) -> Result<(), AreaError> {
     let id = name.unwrap_or_else(|| (found.len() + 1).to_string());
     let geometry = document.geometry.map(RawValue::get).filter(|geometry| *geometry != "null");
     let area = match (document.kind.as_deref(), geometry, &document.bbox) {
-        (Some("Feature") | None, Some(geometry), _) => geometry_area(&id, geometry)?,
+        (Some("Feature") | None, Some(geometry), _) => {
+            let metres = document.properties.map(|properties| distance_of(&id, properties)).transpose()?.flatten();
+            geometry_area(&id, geometry, metres)?
+        }
         (Some("Feature") | None, None, Some(bbox)) => boxed(&id, bbox)?,
         (Some("Feature") | None, None, None) => return Err(wrong(&id, "it has neither a geometry nor a bbox")),
-        (Some(_), _, _) => geometry_area(&id, text)?,
+        (Some(_), _, _) => geometry_area(&id, text, None)?,
     };
     found.push(area);
     Ok(())
@@ -105,8 +112,20 @@ fn take_boxes(text: &str, place: &str, found: &mut Vec<Area>) -> Result<(), Area
     elements.into_iter().try_for_each(|element| take(element.get(), found))
 }
 
-fn geometry_area(id: &str, geometry: &str) -> Result<Area, AreaError> {
-    Area::from_geojson(id, geometry.as_bytes()).map_err(|error| wrong(id, error.problem))
+fn geometry_area(id: &str, geometry: &str, metres: Option<f64>) -> Result<Area, AreaError> {
+    let area = match metres {
+        Some(metres) => Area::around_geojson(id, geometry.as_bytes(), metres),
+        None => Area::from_geojson(id, geometry.as_bytes()),
+    };
+    area.map_err(|error| wrong(id, error.problem))
+}
+
+/// Returns the distance around an area, in metres, that its properties give.
+fn distance_of(id: &str, properties: &RawValue) -> Result<Option<f64>, AreaError> {
+    let Ok(properties) = serde_json::from_str::<BTreeMap<String, &RawValue>>(properties.get()) else { return Ok(None) };
+    let Some((name, value)) = DISTANCES.iter().find_map(|name| properties.get_key_value(*name)) else { return Ok(None) };
+    let metres = serde_json::from_str::<Option<f64>>(value.get());
+    metres.map_err(|_| wrong(id, format!("{name} is {}: a number of metres is expected", value.get())))
 }
 
 fn boxed(id: &str, numbers: &[f64]) -> Result<Area, AreaError> {
@@ -188,14 +207,33 @@ mod tests {
         assert!(error(r#"{"type":"FeatureCollection","features":[]}"#).contains("no areas"));
         assert!(
             error(r#"{"type":"Feature","id":"p","geometry":{"type":"Point","coordinates":[1,2]}}"#)
-                .starts_with("p: a Point cannot")
+                .starts_with("p: a point or a line is no area without a distance")
         );
+        for (metres, problem) in
+            [("0", "a distance of 0"), ("2e6", "a distance of 2000000"), ("\"wide\"", "radius_m is \"wide\"")]
+        {
+            let point = format!(
+                r#"{{"type":"Feature","id":"p","properties":{{"radius_m":{metres}}},"geometry":{{"type":"Point","coordinates":[1,2]}}}}"#
+            );
+            assert!(error(&point).starts_with(&format!("p: {problem}")), "{}", error(&point));
+        }
         assert!(error(r#"{"type":"Feature","id":"q","bbox":[1,2,3],"geometry":null}"#).starts_with("q: a box has 4 numbers"));
         assert!(error(r#"{"type":"Feature","id":"r","bbox":[1,92,3,94],"geometry":null}"#).starts_with("r: [1, 92"));
         let wide =
             r#"{"type":"Feature","id":"s","geometry":{"type":"Polygon","coordinates":[[[179,0],[-179,0],[-179,1],[179,0]]]}}"#;
         assert!(error(wide).starts_with("s: an edge from longitude"), "{}", error(wide));
         assert!(error("{\"type\":").contains("the file"));
+    }
+
+    #[test]
+    fn points_have_a_radius_and_lines_a_buffer_on_either_side_of_the_antimeridian() {
+        let with =
+            |geometry: &str| format!(r#"{{"type":"Feature","id":"a","properties":{{"buffer_m":50000}},"geometry":{geometry}}}"#);
+        assert_eq!(ids(&with(r#"{"type":"Point","coordinates":[8.5,47.4]}"#)), [("a".into(), 1)]);
+        assert_eq!(ids(&with(r#"{"type":"Point","coordinates":[179.9,47.4]}"#)), [("a".into(), 2)]);
+        assert_eq!(ids(&with(r#"{"type":"LineString","coordinates":[[1,1],[2,2],[3,1]]}"#)), [("a".into(), 2)]);
+        let polygon = r#"{"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[0,0]]]}"#;
+        assert_eq!(ids(&with(polygon)), [("a".into(), 4)], "the polygon and its three sides");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! in memory that does not grow with it.
 
 mod area;
+mod around;
 mod file;
 mod index;
 mod refine;
