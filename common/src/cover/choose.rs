@@ -20,11 +20,18 @@ const ATTEMPTS: usize = 6;
 /// Roots that a box is divided into at most.
 const ROOTS: i64 = 12;
 
+/// Cells of the raster along the longer side of the box; more could not be told apart in the room there is.
+const MOST_CELLS_OF_A_SIDE: f64 = 32_768.0;
+
 /// A box this full is as good as its cover.
 const FULL_SHARE: f64 = 0.98;
 
 /// Returns the cells of a raster within `bbox` in at most `room` bytes; `None` when they say no more than the box.
-pub(super) fn choose(raster: Raster, bbox: &Bbox, room: usize) -> Option<Vec<u8>> {
+pub(super) fn choose(mut raster: Raster, bbox: &Bbox, room: usize) -> Option<Vec<u8>> {
+    let [west, south, east, north] = bbox.to_array();
+    let width = if west > east { east + 360.0 - west } else { east - west };
+    let longest = width.max(north - south);
+    while longest * f64::from(raster.level()).exp2() > MOST_CELLS_OF_A_SIDE && raster.coarsen() {}
     let roots = roots_of(bbox, raster.level() - 3)?;
     let pyramid = Pyramid::new(raster, bbox, roots.level);
     if pyramid.share(roots) > FULL_SHARE {

@@ -80,6 +80,13 @@ fn both_sides_of_the_antimeridian_are_covered_and_nothing_between() {
 }
 
 #[test]
+fn points_far_apart_leave_out_what_lies_between() {
+    let points = cover(r#"{"type":"MultiPoint","coordinates":[[-170,-60],[0,0.001],[169.99,70]]}"#);
+    assert!(share(&points) < 1e-6, "{}", share(&points));
+    assert!(points.meets([0.0, 0.0, 0.01, 0.01]) && points.meets([169.9, 69.9, 170.0, 70.1]));
+}
+
+#[test]
 fn a_cap_covers_its_pole_whichever_way_it_is_drawn() {
     for around in ["[[-150,70],[-50,71],[50,72],[150,73],[-150,70]]", "[[0,70],[90,71],[180,72],[270,73],[360,70]]"] {
         let options =
