@@ -3,7 +3,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use geoclaim_common::{Body, Digest, Envelope, Timestamp, clock::ManualClock, key, store::Store, stream::OutgoingRecord};
+use geoclaim_common::{
+    Body, Digest, Envelope, Timestamp,
+    clock::ManualClock,
+    extent::{MeasureOptions, measure},
+    key,
+    store::Store,
+    stream::OutgoingRecord,
+};
 use geoclaim_tests::{
     faulty::{Act, FaultyStore, Op, overwrite},
     sample::{large, lines, point},
@@ -23,6 +30,16 @@ fn key_of(record: &OutgoingRecord) -> String {
     let envelope = Envelope::decode(record.value.as_ref().unwrap()).unwrap();
     let geoclaim_common::envelope::Content::Claim(claim) = envelope.content else { panic!("an inline body") };
     claim.key().to_string()
+}
+
+/// Returns an envelope whose bbox is right and whose cells are those of a line across it.
+fn cells_of_another_body() -> String {
+    let line = |from: f64, to: f64| format!(r#"{{"type":"LineString","coordinates":[[1,{from}],[2,{to}]]}}"#);
+    let options = MeasureOptions { cover_bytes: 400, ..MeasureOptions::default() };
+    let (extent, _) = measure(line(2.0, 1.0).as_bytes(), &options).unwrap();
+    let plain = format!(r#"{{"feature_id":"f","event_id":"e","bbox":[1,1,2,2],"geometry":{}}}"#, line(1.0, 2.0));
+    let envelope = Envelope { cells: extent.cells, ..Envelope::decode(plain.as_bytes()).unwrap() };
+    String::from_utf8(envelope.encode()).unwrap()
 }
 
 /// Consumes while `act` says what becomes of each fetch, by the letter of its feature and the number of the attempt.
@@ -154,6 +171,7 @@ async fn hostile_envelopes_are_set_aside_and_fetch_nothing() {
         (r#"{"feature_id":"f","event_id":"e","bbox":[1,1,2,2],"vertex_count":9,"geometry":{"type":"Point","coordinates":[1,1]}}"#.into(), "envelope_mismatch"),
         (r#"{"feature_id":"f","event_id":"e","bbox":[1,1,2,2],"crs":"EPSG:3857","geometry":{"type":"Point","coordinates":[1,1]}}"#.into(), "malformed"),
     ];
+    let values = [values, vec![(cells_of_another_body(), "envelope_mismatch")]].concat();
     let record = |value: &String| OutgoingRecord { value: Some(value.clone().into()), ..OutgoingRecord::default() };
     let mut records: Vec<OutgoingRecord> = values.iter().map(|(value, _)| record(value)).collect();
     records.push(OutgoingRecord::default());
@@ -161,7 +179,7 @@ async fn hostile_envelopes_are_set_aside_and_fetch_nothing() {
     let bench = Bench::new();
     let (report, next) = bench.consume(records.clone(), AREA, Arc::new(faulty.clone())).await;
     assert_eq!(faulty.calls(), [], "no request at all");
-    assert_eq!((report.dead_lettered, next), (13, Some(13)));
+    assert_eq!((report.dead_lettered, next), (14, Some(14)));
     let expected: Vec<(i64, String)> =
         (0..).zip(values.iter().map(|(_, reason)| (*reason).to_owned()).chain(["malformed".to_owned()])).collect();
     assert_eq!(bench.reasons(), expected);

@@ -34,6 +34,7 @@
 //! else it is yes, code and range are less by bound. While range < 2²⁴, both are shifted left by eight bits and the next
 //! byte enters code from below.
 
+mod check;
 mod choose;
 mod coder;
 mod fill;
@@ -49,6 +50,7 @@ use crate::{Bbox, extent::planar_longitudes};
 use coder::Decoder;
 use walk::{Node, Roots, State, Tree, walk};
 
+pub use check::holds;
 pub(crate) use trace::Trace;
 
 /// The kind of cells that is written, and the only one that is known.

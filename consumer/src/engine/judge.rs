@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use geoclaim_common::{
-    Envelope, Fault, FaultKind,
+    Envelope, Fault, FaultKind, cover,
     envelope::DEFAULT_CRS,
     extent::{Extent, MeasureOptions, holds, measure},
     geojson::{CrsMember, Outline, ScanError, ScanOptions, is_wgs84},
@@ -52,7 +52,7 @@ fn no_good(error: &ScanError) -> Fault {
     Fault::malformed(format!("the body is no good GeoJSON: {error}"))
 }
 
-/// Checks bbox and vertex count. An envelope without a bbox or a count says nothing that could be wrong.
+/// Checks bbox, cells and vertex count. An envelope without a bbox or a count says nothing that could be wrong.
 fn check_extent(envelope: &Envelope, extent: Extent, body: &[u8], options: &MeasureOptions) -> Result<Extent, Fault> {
     if let Some(declared) = envelope.vertex_count.filter(|declared| *declared != extent.vertex_count) {
         let detail = format!("the envelope declares {declared} vertices, the body has {}", extent.vertex_count);
@@ -63,10 +63,19 @@ fn check_extent(envelope: &Envelope, extent: Extent, body: &[u8], options: &Meas
     // The smallest box need not be held by one that is right: a planar one across the antimeridian, say.
     let is_held = is_held || holds(body, &declared, TOLERANCE_DEGREES, &options.scan).map_err(|error| no_good(&error))?;
     if is_held {
-        return Ok(extent);
+        return check_cells(envelope, body, options).map(|()| extent);
     }
     let actual = extent.bbox.map(|bbox| bbox.to_string()).unwrap_or_default();
     Err(Fault::new(FaultKind::Mismatch, format!("the envelope's bbox {declared} does not hold the body's {actual}")))
+}
+
+/// Checks the cells, where the envelope has any: a cover that leaves a part out makes other consumers discard it.
+fn check_cells(envelope: &Envelope, body: &[u8], options: &MeasureOptions) -> Result<(), Fault> {
+    let Some(cover) = envelope.cells.as_ref().and(envelope.cover().ok().flatten()) else { return Ok(()) };
+    if cover::holds(body, &cover, TOLERANCE_DEGREES, &options.scan).map_err(|error| no_good(&error))? {
+        return Ok(());
+    }
+    Err(Fault::new(FaultKind::Mismatch, "the cells of the envelope's cover do not hold the body"))
 }
 
 fn change(envelope: &Envelope, areas: Vec<Arc<str>>, body: BodyBytes, extent: Extent, outline: Outline) -> Change {

@@ -1,0 +1,47 @@
+//! Whether a cover that somebody declared holds a body.
+
+use super::Cover;
+use crate::geojson::{self, Position, ScanError, ScanOptions, Visitor};
+
+/// Tells whether `cover` holds every position of the body, give or take `tolerance` degrees. What lies between two
+/// positions is taken on trust.
+///
+/// # Errors
+/// What [`geojson::scan`] rejects.
+pub fn holds(body: &[u8], cover: &Cover, tolerance: f64, options: &ScanOptions) -> Result<bool, ScanError> {
+    let mut check = Check { cover, tolerance, last: [f64::INFINITY; 4], holds: true };
+    geojson::scan(body, options, &mut check)?;
+    Ok(check.holds)
+}
+
+struct Check<'a> {
+    cover: &'a Cover,
+    tolerance: f64,
+    /// The box that held the last position, and mostly holds the next.
+    last: [f64; 4],
+    holds: bool,
+}
+
+impl Visitor for Check<'_> {
+    #[inline]
+    fn position(&mut self, Position { x, y, .. }: Position) {
+        let [west, south, east, north] = self.last;
+        if x < west || x > east || y < south || y > north {
+            self.look(x, y);
+        }
+    }
+}
+
+impl Check<'_> {
+    #[inline(never)]
+    fn look(&mut self, x: f64, y: f64) {
+        let tolerance = self.tolerance;
+        self.holds &= crate::extent::planar_longitudes(x, x).any(|[x, _]| {
+            let around = [x - tolerance, y - tolerance, x + tolerance, y + tolerance];
+            self.cover.any_within(around, |piece| {
+                self.last = piece;
+                true
+            })
+        });
+    }
+}
