@@ -49,8 +49,9 @@ def boxes(cover, bbox):
             states[z, c, r] = EMPTY if not decoder.decide((z < deepest, context)) else SPLIT if z < deepest and decoder.decide((context,)) else FULL
             if states[z, c, r] == FULL:
                 size = 2.0**-z
-                west, east = max(c * size, w), min((c + 1) * size, e)
-                found.append([west - 360 * (west >= 180 and east > 180), max(r * size, s), east - 360 * (east > 180), min((r + 1) * size, n)])
+                for low, high, turn in [(w, e, 0)] if e == bbox[2] else [(w, 180, 0), (-180, bbox[2], 360)]:
+                    west, east = max(c * size - turn, low), min((c + 1) * size - turn, high)
+                    found += [[west, max(r * size, s), east, min((r + 1) * size, n)]] if west <= east else []
         level = [(2 * c + x, 2 * r + y) for c, r in level if states[z, c, r] == SPLIT for y in (0, 1) for x in (0, 1)]
     return found
 

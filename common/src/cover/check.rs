@@ -36,7 +36,10 @@ impl Check<'_> {
     #[inline(never)]
     fn look(&mut self, x: f64, y: f64) {
         let tolerance = self.tolerance;
-        self.holds &= crate::extent::planar_longitudes(x, x).any(|[x, _]| {
+        let x = x - 360.0 * f64::from(crate::extent::turns_of(x));
+        // A vertex on the cut that was written beyond it is held on either side.
+        let sides = if x.abs() == 180.0 { [180.0, -180.0] } else { [x, x] };
+        self.holds &= sides.into_iter().any(|x| {
             let around = [x - tolerance, y - tolerance, x + tolerance, y + tolerance];
             self.cover.any_within(around, |piece| {
                 self.last = piece;

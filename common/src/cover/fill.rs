@@ -11,17 +11,6 @@ pub(super) struct Crossing {
     pub(super) delta: i64,
 }
 
-impl Crossing {
-    /// Brings crossings to a level that is coarser by `shift`; those of sides that it does not have fall away.
-    pub(super) fn coarsen(crossings: &mut Vec<Self>, shift: i8) {
-        crossings.retain_mut(|crossing| {
-            let stays = crossing.row & ((1 << shift) - 1) == 0;
-            (crossing.row, crossing.column) = (crossing.row >> shift, crossing.column >> shift);
-            stays
-        });
-    }
-}
-
 /// The crossings of one or more rings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crossings {
@@ -30,17 +19,38 @@ pub(super) struct Crossings {
 }
 
 impl Crossings {
+    pub(super) fn push(&mut self, crossing: Crossing) {
+        self.all.push(crossing);
+        self.bound();
+    }
+
     /// Adds those of a ring, and leaves `ring` empty.
-    pub(super) fn add(&mut self, ring: &mut Vec<Crossing>) {
-        self.all.append(ring);
+    pub(super) fn add(&mut self, ring: &mut Self) {
+        self.all.append(&mut ring.all);
+        ring.merged = 0;
+        self.bound();
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.all.clear();
+        self.merged = 0;
+    }
+
+    /// Brings crossings to a level that is coarser by `shift`; those of sides that it does not have fall away.
+    pub(super) fn coarsen(&mut self, shift: i8) {
+        self.all.retain_mut(|crossing| {
+            let stays = crossing.row & ((1 << shift) - 1) == 0;
+            (crossing.row, crossing.column) = (crossing.row >> shift, crossing.column >> shift);
+            stays
+        });
+        self.merge();
+    }
+
+    /// Keeps the memory within what the cells that are crossed take.
+    fn bound(&mut self) {
         if self.all.len() > 2 * self.merged + MERGED_AFTER {
             self.merge();
         }
-    }
-
-    pub(super) fn coarsen(&mut self, shift: i8) {
-        Crossing::coarsen(&mut self.all, shift);
-        self.merge();
     }
 
     fn merge(&mut self) {
@@ -70,8 +80,7 @@ impl Crossings {
                 spans.push(Span { row: west.row, from: west.column + 1, to: east.column - 1 });
             }
         }
-        self.all.clear();
-        self.merged = 0;
+        self.clear();
         spans
     }
 }

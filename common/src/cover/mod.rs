@@ -46,7 +46,7 @@ mod walk;
 
 use std::fmt;
 
-use crate::{Bbox, extent::planar_longitudes};
+use crate::Bbox;
 use coder::Decoder;
 use walk::{Node, Roots, State, Tree, walk};
 
@@ -76,7 +76,7 @@ impl Cells {
 
     /// Chooses the cells of a trace within `bbox` in at most `room` bytes; `None` when they say no more than the box.
     pub(crate) fn of(trace: Trace, bbox: &Bbox, room: usize) -> Option<Self> {
-        choose::choose(trace.finish(), bbox, room).map(|bytes| Self(bytes.into()))
+        choose::choose(trace.finish()?, bbox, room).map(|bytes| Self(bytes.into()))
     }
 }
 
@@ -163,19 +163,16 @@ impl Cover {
         boxes
     }
 
-    /// Returns a cell within the bbox, as one or two planar boxes, or none.
+    /// Returns a cell within the bbox, as one or two planar boxes, or none. What touches ±180 is on both sides of it.
     fn within_bbox(&self, node: &Node) -> impl Iterator<Item = [f64; 4]> + use<> {
         let size = (-f64::from(node.level)).exp2();
-        let [west, south, east, north] = self.bbox.to_array();
-        let east = if west > east { east + 360.0 } else { east };
-        let cell = |at: i32, low: f64, high: f64| {
-            let start = f64::from(at) * size;
-            [start.max(low), (start + size).min(high)]
-        };
-        let ([west, east], [south, north]) = (cell(node.column, west, east), cell(node.row, south, north));
-        let is_some = west <= east && south <= north;
-        let pieces = is_some.then(|| planar_longitudes(west, east).map(move |[west, east]| [west, south, east, north]));
-        pieces.into_iter().flatten()
+        let [column, row] = [node.column, node.row].map(|at| f64::from(at) * size);
+        // Of a box that crosses the antimeridian, the second piece is a turn further on. The sides of cells are exact.
+        self.bbox.planar().zip([0.0, 360.0]).filter_map(move |([west, south, east, north], turn)| {
+            let [west, east] = [(column - turn).max(west), (column + size - turn).min(east)];
+            let [south, north] = [row.max(south), (row + size).min(north)];
+            (west <= east && south <= north).then_some([west, south, east, north])
+        })
     }
 }
 

@@ -87,6 +87,33 @@ fn points_far_apart_leave_out_what_lies_between() {
 }
 
 #[test]
+fn what_lies_on_the_cut_is_covered_on_both_sides_and_no_side_is_rounded_away() {
+    for (points, at) in [
+        ("[170,0],[-180,10]", [-180.0, 10.0]),
+        ("[180,0],[-170,10]", [180.0, 0.0]),
+        ("[170,0],[-100.1,10]", [-100.1, 10.0]),
+        ("[170,0],[-66.9499,10]", [-66.9499, 10.0]),
+    ] {
+        let body = format!(r#"{{"type":"MultiPoint","coordinates":[{points}]}}"#);
+        let cover = cover(&body);
+        assert!(cover.meets([at[0], at[1], at[0], at[1]]), "{body}");
+        assert_eq!(holds(body.as_bytes(), &cover, 0.0, &Default::default()), Ok(true), "{body}");
+    }
+    let beyond = r#"{"type":"LineString","coordinates":[[530,0],[540,10]]}"#;
+    assert_eq!(holds(beyond.as_bytes(), &cover(beyond), 0.0, &Default::default()), Ok(true));
+}
+
+#[test]
+fn a_scribble_over_half_the_earth_takes_bounded_work_and_memory() {
+    let scribble = |kind: &str, open: &str, close: &str| {
+        let positions = vec!["[0,-90],[1,90]"; 100_000].join(",");
+        extent(&format!(r#"{{"type":"{kind}","coordinates":{open}{positions}{close}}}"#), limits::COVER_BYTES)
+    };
+    assert_eq!(scribble("LineString", "[", "]").cells, None);
+    assert_eq!(scribble("Polygon", "[[", "]]").cells, None);
+}
+
+#[test]
 fn a_cap_covers_its_pole_whichever_way_it_is_drawn() {
     for around in ["[[-150,70],[-50,71],[50,72],[150,73],[-150,70]]", "[[0,70],[90,71],[180,72],[270,73],[360,70]]"] {
         let options =

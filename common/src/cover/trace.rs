@@ -33,7 +33,9 @@ pub(crate) struct Trace {
     at: [f64; 2],
     /// The cell that the last position lies in: west, south, east, north.
     cell: [f64; 4],
-    ring: Vec<Crossing>,
+    ring: Crossings,
+    in_ring: bool,
+    is_given_up: bool,
     exterior: Crossings,
     holes: Crossings,
     rings: usize,
@@ -50,7 +52,9 @@ impl Trace {
             first: None,
             at: [0.0; 2],
             cell: [0.0; 4],
-            ring: Vec::new(),
+            ring: Crossings::default(),
+            in_ring: false,
+            is_given_up: false,
             exterior: Crossings::default(),
             holes: Crossings::default(),
             rings: 0,
@@ -59,7 +63,11 @@ impl Trace {
     }
 
     pub(crate) fn begin_line(&mut self) {
-        self.first = None;
+        (self.first, self.in_ring) = (None, false);
+    }
+
+    pub(crate) fn begin_ring(&mut self) {
+        (self.first, self.in_ring) = (None, true);
     }
 
     /// Takes a position that stands alone.
@@ -82,6 +90,9 @@ impl Trace {
 
     #[inline(never)]
     fn leave(&mut self, to: [f64; 2]) {
+        if self.is_given_up {
+            return;
+        }
         match self.first {
             None => self.first = Some(to),
             Some(_) => self.edge(self.at, to),
@@ -94,17 +105,15 @@ impl Trace {
     /// Ends a line string.
     pub(crate) fn end_line(&mut self) {
         self.first = None;
-        self.ring.clear();
     }
 
     /// Ends a ring, with the edge that closes it.
     pub(crate) fn end_ring(&mut self) {
-        if let Some(first) = self.first.take() {
-            if first != self.at {
-                self.edge(self.at, first);
-            }
-            self.fit();
+        let Some(first) = self.first.take() else { return };
+        if first != self.at {
+            self.edge(self.at, first);
         }
+        self.fit();
         let crossings = if self.rings == 0 { &mut self.exterior } else { &mut self.holes };
         crossings.add(&mut self.ring);
         self.rings += 1;
@@ -137,8 +146,9 @@ impl Trace {
         (self.first, self.cell, self.rings) = (None, [0.0; 4], self.rings + 1);
     }
 
-    pub(super) fn finish(self) -> Raster {
-        self.raster
+    /// Returns the cells; `None` when the body is a scribble over half the Earth, which its bbox says as well.
+    pub(super) fn finish(self) -> Option<Raster> {
+        (!self.is_given_up).then_some(self.raster)
     }
 
     fn enter(&mut self, [x, y]: [f64; 2]) {
@@ -156,7 +166,7 @@ impl Trace {
 
     fn economise(&mut self) {
         if self.allowance < 0 {
-            self.raster.coarsen();
+            self.is_given_up |= !self.raster.coarsen();
             self.allowance = FURTHER_MARKS * POSITIONS_A_MARK;
         }
     }
@@ -166,7 +176,7 @@ impl Trace {
         let shift = level - self.raster.level();
         if shift > 0 {
             self.scale = scale_of(self.raster.level());
-            Crossing::coarsen(&mut self.ring, shift);
+            self.ring.coarsen(shift);
             self.exterior.coarsen(shift);
             self.holes.coarsen(shift);
             self.cell = [0.0; 4];
@@ -189,9 +199,11 @@ impl Trace {
                 high_u
             } else {
                 let side = (row + 1) as f64;
-                let crossing = low_u + (side - low_v) * ((high_u - low_u) / (high_v - low_v));
+                let crossing = low_u + (side - low_v) / (high_v - low_v) * (high_u - low_u);
                 let crossing = crossing.clamp(west, east);
-                self.ring.push(Crossing { row: row + 1, column: crossing.floor() as i64, delta });
+                if self.in_ring {
+                    self.ring.push(Crossing { row: row + 1, column: crossing.floor() as i64, delta });
+                }
                 crossing
             };
             let (a, b) = if entry <= exit { (entry, exit) } else { (exit, entry) };

@@ -118,7 +118,7 @@ impl Visitor for Fold {
     fn begin_line(&mut self) {
         self.line = Some(Line::empty(Edges::default()));
         if let Some(trace) = &mut self.trace {
-            trace.begin_line();
+            if self.in_rings { trace.begin_ring() } else { trace.begin_line() }
         }
     }
 
