@@ -67,6 +67,12 @@ impl Bbox {
         self.north
     }
 
+    /// Returns the eastern edge in degrees as it is met going east from the western one: beyond 180 when the box runs over
+    /// ±180.
+    pub(crate) fn unrolled_east(&self) -> f64 {
+        if self.crosses_antimeridian() { self.east + 360.0 } else { self.east }
+    }
+
     /// Tells whether the box runs over ±180.
     pub fn crosses_antimeridian(&self) -> bool {
         self.west > self.east

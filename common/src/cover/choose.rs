@@ -28,9 +28,7 @@ const FULL_SHARE: f64 = 0.98;
 
 /// Returns the cells of a raster within `bbox` in at most `room` bytes; `None` when they say no more than the box.
 pub(super) fn choose(mut raster: Raster, bbox: &Bbox, room: usize) -> Option<Vec<u8>> {
-    let [west, south, east, north] = bbox.to_array();
-    let width = if west > east { east + 360.0 - west } else { east - west };
-    let longest = width.max(north - south);
+    let longest = (bbox.unrolled_east() - bbox.west()).max(bbox.north() - bbox.south());
     while longest * f64::from(raster.level()).exp2() > MOST_CELLS_OF_A_SIDE && raster.coarsen() {}
     let roots = roots_of(bbox, raster.level() - 3)?;
     let pyramid = Pyramid::new(raster, bbox, roots.level);

@@ -51,13 +51,11 @@ impl Roots {
     /// Returns the cells of a level that a bbox has a part in.
     pub(super) fn over(bbox: &Bbox, level: i8) -> Self {
         let scale = f64::from(level).exp2();
-        let [west, south, east, north] = bbox.to_array();
-        let east = if west > east { east + 360.0 } else { east };
         let ends = |low: f64, high: f64| {
             let first = (low * scale).floor();
             [first, ((high * scale).ceil() - 1.0).max(first)].map(|end| end as i32)
         };
-        Self { level, columns: ends(west, east), rows: ends(south, north) }
+        Self { level, columns: ends(bbox.west(), bbox.unrolled_east()), rows: ends(bbox.south(), bbox.north()) }
     }
 
     /// Returns how many there are.

@@ -43,12 +43,17 @@ fn hull(ends: &[Coord], metres: f64) -> Polygon {
 
 /// Returns the corners around a position, their longitudes beside its own.
 fn circle(centre: Coord, metres: f64) -> impl Iterator<Item = Point> {
-    let origin = Point::new(centre.x - 360.0 * (centre.x / 360.0).round(), centre.y);
+    let origin = Point::new(turned(centre.x, 0.0), centre.y);
     (0..CORNERS).map(move |corner| {
         let bearing = 360.0 * f64::from(corner) / f64::from(CORNERS);
         let at = Geodesic.destination(origin, bearing, metres * SLACK);
-        Point::new(at.x() + 360.0 * ((centre.x - at.x()) / 360.0).round(), at.y())
+        Point::new(turned(at.x(), centre.x), at.y())
     })
+}
+
+/// Returns a longitude by whole turns as near as can be to another.
+fn turned(x: f64, near: f64) -> f64 {
+    x + 360.0 * ((near - x) / 360.0).round()
 }
 
 #[cfg(test)]
@@ -67,12 +72,12 @@ mod tests {
             let ends = [Coord { x, y }, Coord { x: x + dx, y: f64::clamp(y + dy, -90.0, 90.0) }];
             let on_line = Coord { x: x + along * dx, y: y + along * (ends[1].y - y) };
             let (distance, one, both) = (metres * share, [on_line], ends);
-            let origin = Point::new(on_line.x - 360.0 * (on_line.x / 360.0).round(), on_line.y);
+            let origin = Point::new(turned(on_line.x, 0.0), on_line.y);
             let at = Geodesic.destination(origin, bearing, distance);
             for line in [&one[..], &both[..]] {
                 let polygons = around(line, metres);
                 let holds = |turn: f64| {
-                    let at = Point::new(at.x() + 360.0 * ((on_line.x - at.x()) / 360.0).round() + turn, at.y());
+                    let at = Point::new(turned(at.x(), on_line.x) + turn, at.y());
                     polygons.iter().any(|polygon| polygon.intersects(&at))
                 };
                 prop_assert!([0.0, 360.0, -360.0].into_iter().any(holds), "{at:?} of {line:?} within {metres} in {polygons:?}");

@@ -24,8 +24,8 @@ const DISTANCES: [&str; 2] = ["radius_m", "buffer_m"];
 /// Reads areas: a feature collection, a feature, a bare geometry, a box `[west, south, east, north]` or a list of
 /// boxes, or any of these one a line. A feature without a geometry but with a `bbox` is a box; west greater than east
 /// crosses the antimeridian. A feature with a property `radius_m` or `buffer_m` is its geometry and whatever lies within
-/// so many metres of it; a point or a line needs one. An area's id is the feature's `id`, or its property `id` or `name`, or its place in the
-/// file. Areas of one id are one area.
+/// so many metres of it; a point or a line needs one. An area's id is the feature's `id`, or its property `id` or
+/// `name`, or its place in the file. Areas of one id are one area.
 ///
 /// ```
 /// let areas = geoclaim_consumer::aoi::parse_areas(br#"{"type":"Feature","id":"fiji","bbox":[176,-21,-178,-15],"geometry":null}"#)?;
