@@ -13,6 +13,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the crate that prints")]
 
 mod allocator;
+mod areas;
 mod args;
 mod commands;
 mod console;

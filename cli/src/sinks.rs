@@ -2,7 +2,7 @@
 
 use std::{str::FromStr, sync::Arc};
 
-use geoclaim_consumer::sink::{Sink, gpkg::GeoPackageSink, stdout::LineSink};
+use geoclaim_consumer::sink::{OnLeft, Sink, gpkg::GeoPackageSink, stdout::LineSink};
 
 use crate::failure::Failure;
 
@@ -29,9 +29,10 @@ impl FromStr for SinkTarget {
 
 impl SinkTarget {
     /// Opens the sink; its ledger is kept by `consumer`.
-    pub(crate) fn open(&self, consumer: &str) -> Result<Arc<dyn Sink>, Failure> {
+    pub(crate) fn open(&self, consumer: &str, on_left: OnLeft) -> Result<Arc<dyn Sink>, Failure> {
         Ok(match self {
-            Self::GeoPackage(file) => Arc::new(GeoPackageSink::open(file, consumer)?),
+            Self::GeoPackage(file) => Arc::new(GeoPackageSink::open(file, consumer)?.on_left(on_left)),
+            // A line that says so is all that can be done there.
             Self::StandardOutput => Arc::new(LineSink::new(std::io::stdout())),
         })
     }

@@ -21,6 +21,9 @@ pub struct ConsumeSettings {
     pub batch_bytes: u64,
     /// How long a batch waits for more.
     pub batch_linger_ms: u64,
+    /// How many discarded events are remembered, about 40 bytes each, so that one that comes again, or late after a
+    /// newer version, is known for what it is.
+    pub remembered_discards: usize,
     /// How faults are retried.
     pub retry: RetrySettings,
 }
@@ -35,6 +38,7 @@ impl Default for ConsumeSettings {
             batch_events: 500,
             batch_bytes: 8 << 20,
             batch_linger_ms: 20,
+            remembered_discards: 500_000,
             retry: RetrySettings::default(),
         }
     }

@@ -1,17 +1,23 @@
 //! What every implementation behind a seam must do, run against all of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 use geoclaim_common::{
     Body, Fault, FaultKind,
     fault::RetrySettings,
     kafka::{EmbeddedBroker, KafkaSettings, KafkaSink, KafkaSource, SourceEnd, SourceSettings},
     store::{self, LocalDirectory, Store},
-    stream::{EnvelopeSink, EnvelopeSource, OutgoingRecord, SourceEvent, Triage},
+    stream::{AdmitAll, EnvelopeSink, EnvelopeSource, OutgoingRecord, Position, SourceEvent},
 };
 use geoclaim_consumer::{
     resolve::BodyBytes,
-    sink::{Change, Effect, Sink, gpkg::GeoPackageSink, stdout::LineSink},
+    sink::{Change, ChangeKind, Effect, Sink, State, gpkg::GeoPackageSink, stdout::LineSink},
 };
 use geoclaim_producer::put::{Put, put};
 use geoclaim_tests::components::{Kafka, SeaweedFs, require};
@@ -65,20 +71,34 @@ fn change(feature: &str, event: &str, version: Option<i64>, x: i32) -> Change {
         r#"{{"type":"Feature","id":"{feature}","properties":{{"x":{x}}},"geometry":{{"type":"Point","coordinates":[{x},1]}}}}"#
     );
     let (extent, outline) = geoclaim_common::extent::measure(body.as_bytes(), &Default::default()).unwrap();
-    Change {
-        feature_id: feature.into(),
-        event_id: event.into(),
-        version,
-        occurred_at: None,
-        areas: vec!["area".into()],
-        body: BodyBytes::Inline(body.into()),
-        extent,
-        outline,
-    }
+    let state = State { areas: vec!["area".into()], body: BodyBytes::Inline(body.into()), extent, outline };
+    of_kind(feature, event, version, ChangeKind::Hold(Box::new(state)))
+}
+
+/// Makes a change; each stands in the partition after the one before.
+fn of_kind(feature: &str, event: &str, version: Option<i64>, kind: ChangeKind) -> Change {
+    static OFFSET: AtomicI64 = AtomicI64::new(0);
+    let position = Position { partition: 0, offset: OFFSET.fetch_add(1, Ordering::Relaxed), timestamp: None };
+    Change { feature_id: feature.into(), event_id: event.into(), version, occurred_at: None, position, kind }
 }
 
 async fn apply(sink: &Arc<dyn Sink>, changes: Vec<Change>) -> Vec<Effect> {
     sink.apply(Arc::new(changes)).await.unwrap()
+}
+
+/// What has left or is deleted must go once, and no older state may bring it back.
+async fn exits_contract(sink: &Arc<dyn Sink>) {
+    use Effect::{Applied, Duplicate, Left, NotHeld, Stale};
+    let leave = |event: &str, version| of_kind("x", event, version, ChangeKind::Leave);
+    let delete = |event: &str, version| of_kind("x", event, version, ChangeKind::Delete);
+    let early = leave("x0", None);
+    assert_eq!(apply(sink, vec![leave("x1", Some(3))]).await, [NotHeld]);
+    assert_eq!(apply(sink, vec![change("x", "x2", Some(2), 1), change("x", "x3", Some(4), 1)]).await, [Stale, Applied]);
+    assert_eq!(apply(sink, vec![early, leave("x1", Some(3)), leave("x4", Some(5))]).await, [Stale, Duplicate, Left]);
+    assert_eq!(apply(sink, vec![leave("x4", Some(5)), change("x", "x5", Some(4), 1)]).await, [Duplicate, Stale]);
+    assert_eq!(apply(sink, vec![change("x", "x6", Some(6), 1), delete("x7", None)]).await, [Applied, Left]);
+    assert_eq!(apply(sink, vec![delete("x8", None), change("x", "x9", Some(5), 1)]).await, [NotHeld, Stale]);
+    assert_eq!(apply(sink, vec![change("x", "x10", Some(7), 1), delete("x11", Some(8))]).await, [Applied, Left]);
 }
 
 /// A sink must apply an event once, within a batch and across batches, and let no older version back in.
@@ -95,6 +115,7 @@ async fn sink_contract(sink: Arc<dyn Sink>) {
         [Stale, Applied, Stale]
     );
     assert_eq!(apply(&sink, vec![change("f", "e6", None, 6)]).await, [Applied], "the same feature soon after");
+    exits_contract(&sink).await;
     let many = |_| {
         let sink = Arc::clone(&sink);
         tokio::spawn(async move { apply(&sink, vec![change("h", "once", None, 7)]).await })
@@ -121,7 +142,7 @@ async fn sinks_keep_their_contract() {
     );
     let ledger: i64 =
         connection.query_row("SELECT count(*) FROM geoclaim_ledger WHERE consumer = 'c'", [], |row| row.get(0)).unwrap();
-    assert_eq!(ledger, 7, "a row for every event, stale ones too");
+    assert_eq!(ledger, 7 + 12, "a row for every event, stale ones too");
     sink_contract(Arc::new(LineSink::new(std::io::sink()))).await;
 }
 
@@ -182,10 +203,9 @@ async fn stream_contract(settings: KafkaSettings, topic: &str) -> Result<(), Fau
 
 /// Reads to the end and settles the first `settled` records of those received.
 async fn read(settings: &KafkaSettings, topic: &str, group: &str, settled: usize) -> Result<Vec<(String, usize)>, Fault> {
-    let admit = Arc::new(|_: Option<&[u8]>| Triage::Admit);
     let end = if settled == usize::MAX { SourceEnd::EndOfTopic } else { SourceEnd::Never };
     let source = SourceSettings { group: group.into(), end, drain_seconds: 1, ..SourceSettings::default() };
-    let mut source = KafkaSource::open(settings, topic, &source, admit)?;
+    let mut source = KafkaSource::open(settings, topic, &source, Arc::new(AdmitAll))?;
     let (mut seen, mut unsettled) = (Vec::new(), Vec::new());
     while let Some(event) = source.next().await {
         let SourceEvent::Record(record) = event else { panic!("{event:?}") };

@@ -13,11 +13,11 @@ use async_trait::async_trait;
 use geoclaim_common::{
     Fault, FaultKind,
     kafka::{KafkaSettings, KafkaSink, KafkaSource, SourceEnd, SourceSettings},
-    stream::{EnvelopeSink, EnvelopeSource, OutgoingRecord, Receipt, SourceEvent, Triage, memory::MemorySource},
+    stream::{AdmitAll, EnvelopeSink, EnvelopeSource, OutgoingRecord, Receipt, SourceEvent, memory::MemorySource},
 };
 use geoclaim_consumer::{
     Consumer, DeadLetters,
-    sink::{Change, Effect, Sink},
+    sink::{Change, Effect, Features, Sink},
 };
 use geoclaim_tests::{
     components::{Kafka, require},
@@ -40,7 +40,7 @@ fn record(n: usize) -> OutgoingRecord {
 /// Reads a topic to its end and returns the values.
 async fn values(settings: &KafkaSettings, topic: &str) -> Vec<usize> {
     let source = SourceSettings { group: "check".into(), end: SourceEnd::EndOfTopic, ..SourceSettings::default() };
-    let mut source = KafkaSource::open(settings, topic, &source, Arc::new(|_| Triage::Admit)).unwrap();
+    let mut source = KafkaSource::open(settings, topic, &source, Arc::new(AdmitAll)).unwrap();
     let mut values = Vec::new();
     while let Some(event) = source.next().await {
         let SourceEvent::Record(record) = event else { panic!("{event:?}") };
@@ -118,7 +118,7 @@ async fn a_dead_letter_that_cannot_be_written_stops_the_consumer_before_its_offs
     let bench = Bench::new();
     let consumer = Consumer { dead_letters: DeadLetters::new(Arc::new(DeadSink)), ..bench.consumer(AREA, store) };
     let counters = Arc::clone(&consumer.counters);
-    let source = MemorySource::new(records, THEN, consumer.triage());
+    let source = MemorySource::new(records, THEN, consumer.gate().await.unwrap());
     let watermark = source.watermark();
     let fault = consumer.run(source, std::future::pending()).await.unwrap_err();
     assert!(fault.detail.contains("a dead letter could not be written"), "{fault}");
@@ -141,6 +141,10 @@ impl Sink for FlakySink {
         self.0.apply(batch).await
     }
 
+    async fn features(&self, mark: u64) -> Result<Features, Fault> {
+        self.0.features(mark).await
+    }
+
     async fn close(&self) -> Result<(), Fault> {
         self.0.close().await
     }
@@ -153,7 +157,7 @@ async fn an_answer_lost_after_the_commit_is_a_duplicate_and_not_a_second_effect(
     let bench = Bench::new();
     let mut consumer = bench.consumer(AREA, store);
     consumer.sink = Arc::new(FlakySink(Arc::clone(&consumer.sink), AtomicUsize::new(0)));
-    let source = MemorySource::new(records, THEN, consumer.triage());
+    let source = MemorySource::new(records, THEN, consumer.gate().await.unwrap());
     let report = consumer.run(source, std::future::pending()).await.unwrap();
     assert_adds_up(&report);
     assert_eq!((report.applied + report.duplicate, report.consumed), (2, 2));
@@ -167,7 +171,7 @@ async fn work_of_a_revoked_partition_is_dropped_unacknowledged() {
     let slow = FaultyStore::new(store, |op, _, _| if op == Op::Get { Act::Slow(Duration::from_millis(300)) } else { Act::Pass });
     let bench = Bench::new();
     let consumer = bench.consumer(AREA, Arc::new(slow));
-    let source = MemorySource::new(records, THEN, consumer.triage());
+    let source = MemorySource::new(records, THEN, consumer.gate().await.unwrap());
     let (watermark, assignment) = (source.watermark(), source.assignment());
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -214,7 +218,7 @@ async fn a_partition_that_goes_away_while_paused_is_read_on_when_it_comes_back()
     let open = || {
         let source =
             SourceSettings { group: "paused".into(), records_per_partition: 10, drain_seconds: 1, ..SourceSettings::default() };
-        KafkaSource::open(&settings, &topic, &source, Arc::new(|_| Triage::Admit)).unwrap()
+        KafkaSource::open(&settings, &topic, &source, Arc::new(AdmitAll)).unwrap()
     };
     let mut first = open();
     let held = take_all(&mut first, Duration::from_secs(5)).await;
@@ -262,7 +266,7 @@ async fn a_rebalance_in_the_middle_of_fetches_loses_nothing_and_applies_nothing_
         let (settings, topic) = (settings.clone(), topic.clone());
         tokio::spawn(async move {
             tokio::time::sleep(wait).await;
-            let source = KafkaSource::open(&settings, &topic, &source, consumer.triage()).unwrap();
+            let source = KafkaSource::open(&settings, &topic, &source, consumer.gate().await.unwrap()).unwrap();
             consumer.run(source, std::future::pending()).await.unwrap()
         })
     };

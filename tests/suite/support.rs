@@ -20,7 +20,7 @@ use geoclaim_common::{
 };
 use geoclaim_consumer::{
     ConsumeReport, ConsumeSettings, Consumer, DeadLetters,
-    aoi::{AreaIndex, parse_areas},
+    aoi::{AreaSet, LiveAreas, parse_areas},
     sink::{Sink, gpkg::GeoPackageSink},
 };
 use geoclaim_producer::{IdRule, PublishReport, PublishSettings, Publisher, Source};
@@ -87,7 +87,8 @@ impl Bench {
         let sink: Arc<dyn Sink> = Arc::new(GeoPackageSink::open(self.gpkg(), "test").unwrap());
         Consumer {
             settings: self.settings.clone(),
-            index: Arc::new(AreaIndex::new(parse_areas(areas.as_bytes()).unwrap())),
+            areas: Arc::new(LiveAreas::new(AreaSet::new(parse_areas(areas.as_bytes()).unwrap()))),
+            holdings: Arc::default(),
             store,
             sink,
             dead_letters: DeadLetters::new(Arc::new(self.letters.clone())),
@@ -99,7 +100,7 @@ impl Bench {
     /// Consumes records to their end; returns the report and the offset that is acknowledged.
     pub async fn consume(&self, records: Vec<OutgoingRecord>, areas: &str, store: Store) -> (ConsumeReport, Option<i64>) {
         let consumer = self.consumer(areas, store);
-        let source = MemorySource::new(records, THEN, consumer.triage());
+        let source = MemorySource::new(records, THEN, consumer.gate().await.unwrap());
         let watermark = source.watermark();
         let report = consumer.run(source, std::future::pending()).await.unwrap();
         assert_adds_up(&report);

@@ -1,9 +1,9 @@
 //! `geoclaim consume`.
 
-use std::{path::Path, process::ExitCode, sync::Arc};
+use std::{process::ExitCode, sync::Arc};
 
 use bytesize::ByteSize;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use geoclaim_common::{
     Fault,
     clock::SystemClock,
@@ -12,13 +12,11 @@ use geoclaim_common::{
     limits,
     store::{self, LocalDirectory},
 };
-use geoclaim_consumer::{
-    ConsumeReport, ConsumeSettings, Consumer, DeadLetters,
-    aoi::{AreaIndex, parse_areas, parse_box},
-};
+use geoclaim_consumer::{ConsumeReport, ConsumeSettings, Consumer, DeadLetters, aoi::LiveAreas, sink::OnLeft, watch::watch};
 
 use super::publish::{USUAL_MESSAGE_BYTES, wait_for_topic};
 use crate::{
+    areas,
     args::{KafkaArgs, ReportArgs, StoreArgs},
     console,
     failure::{Failure, status},
@@ -33,9 +31,21 @@ const LETTER_OVERHEAD_BYTES: usize = 64 << 10;
 /// How long dead letters are kept in a topic that is made for them: 30 days.
 const LETTER_RETENTION_MS: u64 = 30 * 24 * 3_600 * 1_000;
 
+/// How long a run that re-reads the topic stays at its end, so that the regular group has learnt by then what it added.
+const REREAD_LINGER_MS: u64 = 2_000;
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LeftArg {
+    /// It is removed
+    Remove,
+    /// It stays, with the time at which it left
+    Mark,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ConsumeArgs {
-    /// Areas of interest: a GeoJSON file of features with ids, or one box as WEST,SOUTH,EAST,NORTH
+    /// Areas of interest: a GeoJSON file of features with ids, which is read again when it changes, or one box as
+    /// WEST,SOUTH,EAST,NORTH
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     aoi: String,
     /// The consumer group
@@ -53,6 +63,15 @@ pub(crate) struct ConsumeArgs {
     /// Stop at the end of the topic instead of waiting for more
     #[arg(short = 'e', long, visible_alias = "exit-at-end")]
     until_end: bool,
+    /// Read the topic from its start to its end, through the same ledger, beside the group and its offsets
+    #[arg(long)]
+    from_start: bool,
+    /// Of the areas, look for these only: those that were added after the topic had been read
+    #[arg(long, value_name = "ID", value_delimiter = ',', num_args = 1.., requires = "from_start")]
+    areas_only: Vec<String>,
+    /// What becomes of a feature in the sink that leaves the areas
+    #[arg(long, value_name = "HOW", default_value = "remove")]
+    on_left: LeftArg,
     /// How many bytes of bodies may be held at once
     #[arg(long, value_name = "BYTES", env = "GEOCLAIM_MEMORY_BUDGET", default_value_t = ByteSize(limits::CONSUME_IN_FLIGHT_BYTES))]
     memory_budget: ByteSize,
@@ -74,7 +93,7 @@ pub(crate) struct ConsumeArgs {
 }
 
 pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
-    let index = Arc::new(areas(&args.aoi)?);
+    let areas = Arc::new(LiveAreas::new(areas::read_set(&args.aoi, &args.areas_only)?));
     let kafka = args.kafka.settings()?;
     let topic = args.kafka.topic.clone();
     let letters = args.dead_letter_topic.clone().unwrap_or_else(|| format!("{topic}.dead-letters"));
@@ -88,14 +107,32 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
     let letter_bytes = ready_topics(kafka.clone(), topic.clone(), letters.clone()).await?;
     let store = store::open(&args.store.store, LocalDirectory::Expect)?;
     store::check(&store).await?;
-    let sink = args.sink.open(args.consumer.as_deref().unwrap_or(&args.group))?;
+    let on_left = match args.on_left {
+        LeftArg::Remove => OnLeft::Remove,
+        LeftArg::Mark => OnLeft::Mark,
+    };
+    let sink = args.sink.open(args.consumer.as_deref().unwrap_or(&args.group), on_left)?;
     let dead_letters = DeadLetters::new(Arc::new(KafkaSink::open(&kafka, &letters, letter_bytes)?));
-    let consumer =
-        Consumer { settings, index, store, sink, dead_letters, clock: Arc::new(SystemClock), counters: Arc::default() };
-    let end = if args.until_end { SourceEnd::EndOfTopic } else { SourceEnd::Never };
-    let queued_bytes = consumer.settings.record_bytes();
-    let source = SourceSettings { group: args.group.clone(), end, queued_bytes, ..SourceSettings::default() };
-    let (report, failure) = consume(consumer, &kafka, &topic, &source, signals::shutdown()).await?;
+    let consumer = Consumer {
+        settings,
+        areas: Arc::clone(&areas),
+        store,
+        sink,
+        dead_letters,
+        holdings: Arc::default(),
+        clock: Arc::new(SystemClock),
+        counters: Arc::default(),
+    };
+    let source = source(&args, consumer.settings.record_bytes());
+    let progress = Progress::of_work();
+    let consuming = consume(consumer, &kafka, &source, (&progress, signals::shutdown()));
+    let (report, failure) = match areas::file(&args.aoi).filter(|_| !args.from_start) {
+        Some(file) => tokio::select! {
+            done = consuming => done?,
+            () = watch(file, areas, |reload| areas::tell(&args.aoi, &progress, &reload)) => unreachable!("it watches for ever"),
+        },
+        None => consuming.await?,
+    };
     if args.report.is_json() {
         console::json(&report)?;
     } else {
@@ -108,17 +145,17 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
 pub(crate) async fn consume(
     consumer: Consumer,
     kafka: &KafkaSettings,
-    topic: &str,
     source: &SourceSettings,
-    shutdown: impl Future<Output = ()>,
+    (progress, shutdown): (&Progress, impl Future<Output = ()>),
 ) -> Result<(ConsumeReport, Option<Failure>), Failure> {
     let counters = Arc::clone(&consumer.counters);
-    let source = KafkaSource::open(kafka, topic, source, consumer.triage())?;
-    let progress = Progress::of_work();
+    let gate = consumer.gate().await?;
+    let source = KafkaSource::open(kafka, &consumer.settings.topic, source, gate)?;
     let look = |bar: &indicatif::ProgressBar| {
-        let ConsumeReport { consumed, discarded, applied, duplicate, dead_lettered, bytes_fetched, .. } = counters.report(0.0);
+        let ConsumeReport { consumed, discarded, applied, duplicate, left, dead_lettered, bytes_fetched, .. } =
+            counters.report(0.0);
         bar.set_message(format!(
-            "{consumed} consumed: {discarded} discarded, {applied} applied, {duplicate} duplicate, {dead_lettered} dead-lettered; {} fetched",
+            "{consumed} consumed: {discarded} discarded, {applied} applied, {left} left, {duplicate} duplicate, {dead_lettered} dead-lettered; {} fetched",
             console::bytes(bytes_fetched)
         ));
     };
@@ -128,17 +165,15 @@ pub(crate) async fn consume(
     })
 }
 
-/// Reads the areas of interest.
-fn areas(aoi: &str) -> Result<AreaIndex, Failure> {
-    let wrong = |error: &dyn std::fmt::Display| Failure::misuse(format!("--aoi {aoi}: {error}"));
-    let areas = match parse_box(aoi) {
-        Some(boxed) => vec![boxed.map_err(|error| wrong(&error))?],
-        None => {
-            let text = std::fs::read(Path::new(aoi)).map_err(|error| wrong(&error))?;
-            parse_areas(&text).map_err(|error| wrong(&error))?
-        }
-    };
-    Ok(AreaIndex::new(areas))
+/// A run that re-reads the topic has a group of its own, and ends when it has caught up.
+fn source(args: &ConsumeArgs, queued_bytes: usize) -> SourceSettings {
+    let source = SourceSettings { group: args.group.clone(), queued_bytes, ..SourceSettings::default() };
+    if args.from_start {
+        let group = format!("{}.from-start.{}", args.group, geoclaim_producer::identity::new_run());
+        return SourceSettings { group, end: SourceEnd::EndOfTopic, end_linger_ms: REREAD_LINGER_MS, ..source };
+    }
+    let end = if args.until_end { SourceEnd::EndOfTopic } else { SourceEnd::Never };
+    SourceSettings { end, ..source }
 }
 
 fn settings(args: &ConsumeArgs) -> ConsumeSettings {

@@ -10,7 +10,7 @@ use geoclaim_common::{
 };
 use geoclaim_consumer::{
     ConsumeReport, ConsumeSettings, Consumer, DeadLetters,
-    aoi::{AreaIndex, parse_areas},
+    aoi::{AreaSet, LiveAreas, parse_areas},
     sink::gpkg::GeoPackageSink,
 };
 use geoclaim_producer::{PublishReport, PublishSettings, Publisher, Source};
@@ -94,7 +94,8 @@ async fn consume_sample(
     let areas = parse_areas(AREAS).map_err(|error| Failure::wrong(error.to_string()))?;
     let consumer = Consumer {
         settings: ConsumeSettings { topic: TOPIC.to_owned(), ..ConsumeSettings::default() },
-        index: Arc::new(AreaIndex::new(areas)),
+        areas: Arc::new(LiveAreas::new(AreaSet::new(areas))),
+        holdings: Arc::default(),
         store,
         sink: Arc::new(GeoPackageSink::open(gpkg, "demo")?),
         dead_letters: DeadLetters::new(Arc::new(KafkaSink::open(&kafka, DEAD_LETTERS, 1 << 21)?)),
@@ -102,7 +103,7 @@ async fn consume_sample(
         counters: Arc::default(),
     };
     let source = SourceSettings { group: "demo".to_owned(), end: SourceEnd::EndOfTopic, ..SourceSettings::default() };
-    let (report, failure) = consume(consumer, &kafka, TOPIC, &source, stop.requested()).await?;
+    let (report, failure) = consume(consumer, &kafka, &source, (&Progress::of_work(), stop.requested())).await?;
     failure.map_or(Ok(report), Err)
 }
 

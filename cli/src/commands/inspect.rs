@@ -50,6 +50,7 @@ struct Report {
     envelopes: u64,
     inline: u64,
     stored: u64,
+    deleted: u64,
     undecodable: u64,
     verified: u64,
     wrong: u64,
@@ -110,7 +111,11 @@ async fn show(
 ) -> Result<(), Failure> {
     report.envelopes += 1;
     let place = format!("{}/{}", record.partition, record.offset);
-    let value = record.value.as_deref().unwrap_or_default();
+    let Some(value) = record.value.as_deref() else {
+        report.deleted += 1;
+        let key = String::from_utf8_lossy(record.key.as_deref().unwrap_or_default());
+        return console::out(&format!("{place}  tombstone of {}\n", console::printable(&key)));
+    };
     let envelope = match Envelope::decode(value) {
         Ok(envelope) => envelope,
         Err(fault) => {
@@ -125,6 +130,7 @@ async fn show(
     match envelope.content {
         Content::Inline(_) => report.inline += 1,
         Content::Claim(_) => report.stored += 1,
+        Content::Deleted => report.deleted += 1,
     }
     if args.json {
         let text = String::from_utf8_lossy(value).replace(['\n', '\r'], " ");
@@ -154,6 +160,7 @@ fn described(envelope: &Envelope, record: &StoredRecord) -> String {
     let version = envelope.version.map_or_else(String::new, |version| format!(" v{version}"));
     let content = match &envelope.content {
         Content::Inline(inline) => format!("inline {} of {}", inline.member.name(), console::bytes(inline.bytes.len() as u64)),
+        Content::Deleted => "deleted".to_owned(),
         Content::Claim(claim) => format!("stored {} as {}", console::bytes(claim.length), claim.digest),
     };
     format!("{time}  {}{version}  {bbox}{suspect}{vertices}  {content}  event {}", envelope.feature_id, envelope.event_id)

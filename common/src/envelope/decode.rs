@@ -144,12 +144,15 @@ fn content(members: Raw<'_, '_>, share: impl Fn(&[u8]) -> Bytes) -> Result<Conte
         }
     }
     let claim = claim(members)?;
+    if take(members, "deleted", "true or false")?.unwrap_or(false) {
+        return Ok(Content::Deleted);
+    }
     match (inline.pop(), inline.pop(), claim) {
         (Some(inline), None, None) => Ok(Content::Inline(inline)),
         (None, None, Some(claim)) => Ok(Content::Claim(claim)),
-        (None, _, None) => {
-            Err(Fault::malformed("neither geometry, geojson nor a claim check (body_key, body_sha256, body_bytes)"))
-        }
+        (None, _, None) => Err(Fault::malformed(
+            "neither geometry, geojson nor a claim check (body_key, body_sha256, body_bytes), and not deleted",
+        )),
         _ => Err(Fault::malformed("more than one of geometry, geojson and a claim check")),
     }
 }

@@ -11,7 +11,7 @@ impl Envelope {
     pub fn encode(&self) -> Vec<u8> {
         let inline = match &self.content {
             Content::Inline(inline) => inline.bytes.len(),
-            Content::Claim(_) => 0,
+            Content::Claim(_) | Content::Deleted => 0,
         };
         let mut value = Vec::with_capacity(inline + 768);
         match &self.bbox {
@@ -49,6 +49,7 @@ impl Envelope {
             member(&name[1..name.len() - 1], raw.as_bytes());
         }
         match &self.content {
+            Content::Deleted => member("deleted", b"true"),
             Content::Inline(inline) => member(inline.member.name(), &inline.bytes),
             Content::Claim(claim) => {
                 member("body_key", json(&claim.key().as_ref()).as_bytes());

@@ -16,6 +16,7 @@
 //! | `crs` | string, default `EPSG:4326` | of the body; `cover` and `bbox` are WGS 84 whatever it is |
 //! | `vertex_count` | integer, optional | how many positions the body has |
 //! | `suspect` | boolean, optional | an edge may be meant either way round, so the bbox is the full circle |
+//! | `deleted` | boolean, optional | the feature is gone; such an envelope needs no body, and one that it has is not read |
 //! | `geometry` or `geojson` | object | a small body: a bare geometry, or a feature or collection, byte for byte |
 //! | `body_key`, `body_sha256`, `body_bytes` | strings, integer | the claim check of a large one; `body_bytes` is the last member |
 //!
@@ -44,6 +45,7 @@
 mod cover;
 mod decode;
 mod encode;
+mod identity;
 
 use std::collections::BTreeMap;
 
@@ -57,6 +59,7 @@ use crate::{
 };
 
 pub use cover::{Peek, peek, peek_body_bytes};
+pub use identity::{Identity, peek_identity};
 
 /// The coordinate reference system of a body when nothing else is said.
 pub const DEFAULT_CRS: &str = "EPSG:4326";
@@ -82,7 +85,7 @@ pub struct Envelope {
     pub vertex_count: Option<u64>,
     /// Whether an edge may be meant the short way over the antimeridian, so that the bbox is the full circle.
     pub suspect: bool,
-    /// The body itself or its claim check.
+    /// The body itself, its claim check, or that the feature is gone.
     pub content: Content,
     /// Members that this version does not know, as raw JSON.
     pub others: BTreeMap<String, String>,
@@ -105,6 +108,8 @@ pub enum Content {
     Inline(InlineBody),
     /// The claim check of a stored body.
     Claim(ClaimCheck),
+    /// Nothing: the feature has been deleted.
+    Deleted,
 }
 
 /// A small body that travels in its envelope.

@@ -47,7 +47,8 @@ fn what_is_written_is_read_again() {
     strange.feature_id = "a\"\\\u{1}\u{2028}é".into();
     strange.others.insert("x\"y".into(), "{\"a\":[1,2]}".into());
     let covered = Envelope { cells: Some(Cells::from_bytes(&[7; 400])), ..claim_envelope() };
-    for envelope in [covered, claim_envelope(), inline_envelope(None), inline_envelope(Some(Bbox::WORLD)), strange] {
+    let deleted = Envelope { bbox: None, content: Content::Deleted, ..claim_envelope() };
+    for envelope in [covered, deleted, claim_envelope(), inline_envelope(None), inline_envelope(Some(Bbox::WORLD)), strange] {
         assert_eq!(Envelope::decode(&envelope.encode()).unwrap(), envelope);
     }
 }

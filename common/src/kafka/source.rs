@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{KafkaSettings, fault::fault_of};
 use crate::{
     Fault,
-    stream::{EnvelopeSource, SourceEvent, TriageFn},
+    stream::{EnvelopeSource, Gate, SourceEvent},
 };
 use group::Group;
 use state::State;
@@ -47,6 +47,8 @@ pub struct SourceSettings {
     pub group: String,
     /// When the source ends by itself.
     pub end: SourceEnd,
+    /// How long the end of the topic must have lasted before the source ends there.
+    pub end_linger_ms: u64,
     /// How many records of one partition may be out before it is paused.
     pub records_per_partition: usize,
     /// How many bytes of records may be out before partitions are paused.
@@ -60,6 +62,7 @@ impl Default for SourceSettings {
         Self {
             group: "geoclaim".into(),
             end: SourceEnd::Never,
+            end_linger_ms: 0,
             records_per_partition: 2_000,
             queued_bytes: 32 << 20,
             drain_seconds: 20,
@@ -76,11 +79,11 @@ pub struct KafkaSource {
 }
 
 impl KafkaSource {
-    /// Joins the group and begins to poll. `triage` is called on the polling thread for each record, in order.
+    /// Joins the group and begins to poll. `gate` is asked on the polling thread, for each record in order.
     ///
     /// # Errors
     /// The settings are wrong.
-    pub fn open(settings: &KafkaSettings, topic: &str, source: &SourceSettings, triage: TriageFn) -> Result<Self, Fault> {
+    pub fn open(settings: &KafkaSettings, topic: &str, source: &SourceSettings, gate: Arc<dyn Gate>) -> Result<Self, Fault> {
         settings.validate()?;
         let mut config = settings.member(&source.group);
         if source.end == SourceEnd::EndOfTopic {
@@ -89,7 +92,7 @@ impl KafkaSource {
         let (events, received) = mpsc::unbounded_channel();
         let stop = Arc::new(AtomicBool::new(false));
         let (closing, closed) = oneshot::channel();
-        let group = Group::new(State::new(topic, source, triage, events));
+        let group = Group::new(State::new(topic, source, gate, events));
         let consumer: BaseConsumer<Group> = config.create_with_context(group).map_err(|error| fault_of(&error))?;
         consumer.subscribe(&[topic]).map_err(|error| fault_of(&error))?;
         let stopping = Arc::clone(&stop);

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use super::{
-    Assignment, EnvelopeSink, EnvelopeSource, IncomingRecord, OutgoingRecord, Receipt, Settled, SourceEvent, Ticket, Triage,
-    TriageFn, Watermark,
+    Assignment, EnvelopeSink, EnvelopeSource, Gate, IncomingRecord, OutgoingRecord, Position, Receipt, RecordView, Settled,
+    SourceEvent, Ticket, Triage, Watermark,
 };
 use crate::{Fault, Timestamp};
 
@@ -45,7 +45,7 @@ impl EnvelopeSink for MemorySink {
 pub struct MemorySource {
     records: std::vec::IntoIter<(i64, OutgoingRecord)>,
     timestamp: Timestamp,
-    triage: TriageFn,
+    gate: Arc<dyn Gate>,
     assignment: Arc<Assignment>,
     settle: mpsc::UnboundedSender<(Arc<Assignment>, Settled)>,
     settled: mpsc::UnboundedReceiver<(Arc<Assignment>, Settled)>,
@@ -54,14 +54,14 @@ pub struct MemorySource {
 }
 
 impl MemorySource {
-    /// Makes a source whose records all have this timestamp.
-    pub fn new(records: Vec<OutgoingRecord>, timestamp: Timestamp, triage: TriageFn) -> Self {
+    /// Makes a source whose records all have this timestamp. Offsets begin at 0.
+    pub fn new(records: Vec<OutgoingRecord>, timestamp: Timestamp, gate: Arc<dyn Gate>) -> Self {
         let (settle, settled) = mpsc::unbounded_channel();
         let records: Vec<_> = (0..).zip(records).collect();
         Self {
             records: records.into_iter(),
             timestamp,
-            triage,
+            gate,
             assignment: Arc::default(),
             settle,
             settled,
@@ -96,7 +96,9 @@ impl EnvelopeSource for MemorySource {
         }
         for (offset, record) in self.records.by_ref() {
             let mut watermark = self.watermark.lock().unwrap_or_else(PoisonError::into_inner);
-            if (self.triage)(record.value.as_deref()) == Triage::Discard {
+            let position = Position { partition: 0, offset, timestamp: Some(self.timestamp) };
+            let view = RecordView { key: record.key.as_deref(), value: record.value.as_deref(), position };
+            if self.gate.judge(&view) == Triage::Discard {
                 watermark.skip(offset);
                 continue;
             }

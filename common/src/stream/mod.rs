@@ -3,11 +3,12 @@
 //! An embedder can put its own transport behind [`EnvelopeSink`] and [`EnvelopeSource`]; [`crate::kafka`] implements
 //! both, and [`memory`] does for tests.
 
+mod gate;
 pub mod memory;
 mod ticket;
 mod watermark;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::{Fault, Timestamp};
 
+pub use gate::{AdmitAll, Gate, Position, RecordView, Triage};
 pub use ticket::{Assignment, Settled, Ticket};
 pub use watermark::Watermark;
 
@@ -97,18 +99,6 @@ pub enum SourceEvent {
     /// The source has stopped for a reason that a person must see.
     Failed(Fault),
 }
-
-/// What becomes of a record before it is copied out of the receive buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Triage {
-    /// It goes on.
-    Admit,
-    /// It is done: its offset advances and nothing else happens.
-    Discard,
-}
-
-/// Judges a record's value in the receive buffer; `None` is a tombstone. Called once for each record, in order.
-pub type TriageFn = Arc<dyn Fn(Option<&[u8]>) -> Triage + Send + Sync>;
 
 /// Gives records and takes their tickets back.
 #[async_trait]

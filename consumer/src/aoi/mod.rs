@@ -8,9 +8,11 @@ mod area;
 mod around;
 mod file;
 mod index;
+mod live;
 mod refine;
 
 pub use area::Area;
 pub use file::{AreaError, parse_areas, parse_box};
 pub use index::AreaIndex;
+pub use live::{AreaSet, LiveAreas, Reach};
 pub use refine::refine;

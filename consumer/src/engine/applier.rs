@@ -7,38 +7,73 @@ use geoclaim_common::{
     fault::{Attempt, NextStep, next_step},
     telemetry,
 };
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::MissedTickBehavior};
 
 use super::lane::Ready;
 use crate::{
     ConsumeSettings,
+    holdings::Holdings,
     sink::{Effect, Sink},
 };
+
+/// How often the sink is given notes and asked for what others have put into it.
+const EXCHANGE: Duration = Duration::from_millis(500);
 
 /// Applies changes until there are no more, each batch in one transaction of the sink. Offsets advance after it.
 ///
 /// # Errors
 /// The fault that stops the consumer.
-pub(super) async fn run(sink: Arc<dyn Sink>, mut ready: mpsc::Receiver<Ready>, settings: ConsumeSettings) -> Result<(), Fault> {
-    while let Some(first) = ready.recv().await {
-        let batch = gather(first, &mut ready, &settings).await;
-        apply(&sink, batch, &settings).await?;
+pub(super) async fn run(
+    sink: Arc<dyn Sink>,
+    mut ready: mpsc::Receiver<Ready>,
+    holdings: Arc<Holdings>,
+    settings: ConsumeSettings,
+) -> Result<(), Fault> {
+    let mut exchange = tokio::time::interval(EXCHANGE);
+    exchange.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            first = ready.recv() => match first {
+                Some(first) => apply(&sink, gather(first, &mut ready, &settings).await, &settings).await?,
+                None => break,
+            },
+            // A note that is lost, or a feature that is learnt later, has its next chance soon.
+            _ = exchange.tick() => {
+                if let Err(fault) = exchange_with(&sink, &holdings).await {
+                    telemetry::retried("exchange with the sink", &fault, 1);
+                }
+            }
+        }
     }
+    remember(&sink, &holdings).await
+}
+
+/// Keeps in the sink what has been discarded, and learns what another process has put into it.
+async fn exchange_with(sink: &Arc<dyn Sink>, holdings: &Holdings) -> Result<(), Fault> {
+    remember(sink, holdings).await?;
+    holdings.learn(sink.features(holdings.mark()).await?);
     Ok(())
+}
+
+async fn remember(sink: &Arc<dyn Sink>, holdings: &Holdings) -> Result<(), Fault> {
+    match holdings.note() {
+        Some(note) => sink.remember(note, holdings.most_note_bytes()).await,
+        None => Ok(()),
+    }
 }
 
 /// Takes what comes within the linger, up to a number of events and of bytes.
 async fn gather(first: Ready, ready: &mut mpsc::Receiver<Ready>, settings: &ConsumeSettings) -> Vec<Ready> {
     let deadline = tokio::time::sleep(Duration::from_millis(settings.batch_linger_ms));
     let mut deadline = std::pin::pin!(deadline);
-    let mut bytes = first.change.body.bytes().len() as u64;
+    let mut bytes = first.change.body_bytes();
     let mut batch = vec![first];
     while batch.len() < settings.batch_events && bytes < settings.batch_bytes {
         tokio::select! {
             biased;
             next = ready.recv() => match next {
                 Some(next) => {
-                    bytes += next.change.body.bytes().len() as u64;
+                    bytes += next.change.body_bytes();
                     batch.push(next);
                 }
                 None => break,

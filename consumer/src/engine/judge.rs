@@ -1,7 +1,5 @@
 //! What one record calls for. Pure but for the body, which is given.
 
-use std::sync::Arc;
-
 use geoclaim_common::{
     Envelope, Fault, FaultKind, cover,
     envelope::DEFAULT_CRS,
@@ -10,9 +8,9 @@ use geoclaim_common::{
 };
 
 use crate::{
-    aoi::{AreaIndex, refine},
+    aoi::{AreaSet, refine},
     resolve::BodyBytes,
-    sink::Change,
+    sink::{ChangeKind, State},
 };
 
 /// How far a body may stick out of its envelope's bbox, in degrees (about a decimetre): other producers round.
@@ -29,19 +27,23 @@ pub(super) fn check_crs(envelope: &Envelope) -> Result<(), Fault> {
     Err(Fault::malformed(format!("bodies in {} cannot be compared with areas; {DEFAULT_CRS} is expected", envelope.crs)))
 }
 
-/// Checks a body against its envelope and refines it; `None` when it meets no area after all.
+/// Checks a body against its envelope and refines it; `None` when it meets other areas than those that are wanted.
 ///
 /// # Errors
 /// [`FaultKind::Malformed`] when the body is no GeoJSON, [`FaultKind::Mismatch`] when it contradicts the envelope.
-pub(super) fn examine(envelope: &Envelope, body: BodyBytes, index: &AreaIndex) -> Result<Option<Change>, Fault> {
+pub(super) fn examine(envelope: &Envelope, body: BodyBytes, areas: &AreaSet) -> Result<Option<ChangeKind>, Fault> {
     // The envelope's `crs` has been checked, and it is what says so.
     let scan = ScanOptions { crs: CrsMember::Ignore, ..ScanOptions::default() };
     let options = MeasureOptions { scan, ..MeasureOptions::default() };
     let (extent, outline) = measured(body.bytes(), &options)?;
     let extent = check_extent(envelope, extent, body.bytes(), &options)?;
-    let Some(bbox) = &extent.bbox else { return Ok(None) };
-    let areas = refine(body.bytes(), bbox, index, &scan).map_err(|error| no_good(&error))?;
-    Ok((!areas.is_empty()).then(|| change(envelope, areas, body, extent, outline)))
+    let Some(bbox) = &extent.bbox else { return Ok(Some(ChangeKind::Leave)) };
+    let met = refine(body.bytes(), bbox, areas.all(), &scan).map_err(|error| no_good(&error))?;
+    if met.is_empty() {
+        return Ok(Some(ChangeKind::Leave));
+    }
+    let is_wanted = areas.wants(&met);
+    Ok(is_wanted.then(|| ChangeKind::Hold(Box::new(State { areas: met, body, extent, outline }))))
 }
 
 fn measured(body: &[u8], options: &MeasureOptions) -> Result<(Extent, Outline), Fault> {
@@ -76,17 +78,4 @@ fn check_cells(envelope: &Envelope, body: &[u8], options: &MeasureOptions) -> Re
         return Ok(());
     }
     Err(Fault::new(FaultKind::Mismatch, "the cells of the envelope's cover do not hold the body"))
-}
-
-fn change(envelope: &Envelope, areas: Vec<Arc<str>>, body: BodyBytes, extent: Extent, outline: Outline) -> Change {
-    Change {
-        feature_id: envelope.feature_id.clone(),
-        event_id: envelope.event_id.clone(),
-        version: envelope.version,
-        occurred_at: envelope.occurred_at,
-        areas,
-        body,
-        extent,
-        outline,
-    }
 }

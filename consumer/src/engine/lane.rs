@@ -11,18 +11,19 @@ use geoclaim_common::{
     budget::Share,
     envelope::Content,
     fault::{Attempt, NextStep, RetrySettings, next_step},
-    stream::{IncomingRecord, OutgoingRecord},
+    stream::{IncomingRecord, OutgoingRecord, Position},
     telemetry,
 };
 use tokio::sync::mpsc;
 
-use super::judge;
+use super::{gate::tombstone_event_id, judge};
 use crate::{
-    aoi::AreaIndex,
+    aoi::{AreaSet, LiveAreas, Reach},
     dead_letter::{DeadLetters, Origin},
+    holdings::Holdings,
     report::{ConsumeCounters, Open, Outcome, add},
     resolve::{BodyBytes, Resolver},
-    sink::Change,
+    sink::{Change, ChangeKind},
 };
 
 /// Bodies from this length on are examined off the async threads.
@@ -32,9 +33,10 @@ const SMALL_BODY_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Shop {
     pub(super) topic: String,
-    pub(super) index: Arc<AreaIndex>,
+    pub(super) areas: Arc<LiveAreas>,
     pub(super) resolver: Resolver,
     pub(super) dead_letters: DeadLetters,
+    pub(super) holdings: Arc<Holdings>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) retry: RetrySettings,
     pub(super) counters: Arc<ConsumeCounters>,
@@ -59,17 +61,26 @@ pub(super) struct Waiting {
 struct Parsed {
     record: OutgoingRecord,
     since: Timestamp,
-    timestamp_ms: Option<i64>,
+    timestamp: Option<Timestamp>,
     open: Open,
     step: Step,
 }
 
 /// What a record needs next.
 enum Step {
-    Discard(Option<ClaimCheck>),
-    Fetch(Envelope, ClaimCheck, Share),
-    Examine(Envelope, BodyBytes),
+    /// Nothing: this is its outcome.
+    End(Outcome),
+    /// To be told to the sink, without its body.
+    Tell(Change),
+    Fetch(Box<Wanted>, ClaimCheck, Share),
+    Examine(Box<Wanted>, BodyBytes),
     Bad(Fault),
+}
+
+/// An envelope that may meet an area, and the areas by which that was judged: those in force when it was read.
+struct Wanted {
+    envelope: Envelope,
+    areas: Arc<AreaSet>,
 }
 
 /// Works through the records of one partition until there are no more.
@@ -113,58 +124,82 @@ impl Shop {
 
     /// Reads the envelope, filters by bbox and cover, and takes the share that a fetch needs.
     async fn parse(&self, Waiting { record, timestamp, open }: Waiting) -> Parsed {
-        let decoded = match &record.value {
+        let position = Position { partition: open.partition(), offset: open.offset(), timestamp };
+        let mut occurred_at = None;
+        let step = match &record.value {
             _ if open.is_fenced() => Err(Fault::new(FaultKind::Fenced, "the partition has been revoked")),
-            Some(value) => Envelope::decode_shared(value),
-            None => Err(Fault::malformed("a record without a value: deletions are not applied")),
+            Some(value) => match Envelope::decode_shared(value) {
+                Ok(envelope) => {
+                    occurred_at = envelope.occurred_at;
+                    self.filter(envelope, position).await
+                }
+                Err(fault) => Err(fault),
+            },
+            None => self.tombstone(record.key.as_deref(), position).map(Step::Tell),
         };
-        let since =
-            timestamp.or(decoded.as_ref().ok().and_then(|envelope| envelope.occurred_at)).unwrap_or_else(|| self.clock.now());
-        let step = match decoded {
-            Ok(envelope) => self.filter(envelope).await.unwrap_or_else(Step::Bad),
-            Err(fault) => Step::Bad(fault),
-        };
-        Parsed { record, since, timestamp_ms: timestamp.map(Timestamp::as_millis), open, step }
+        let since = timestamp.or(occurred_at).unwrap_or_else(|| self.clock.now());
+        Parsed { record, since, timestamp, open, step: step.unwrap_or_else(Step::Bad) }
     }
 
-    async fn filter(&self, envelope: Envelope) -> Result<Step, Fault> {
+    fn tombstone(&self, key: Option<&[u8]>, position: Position) -> Result<Change, Fault> {
+        let feature_id = key.and_then(|key| std::str::from_utf8(key).ok()).filter(|key| !key.is_empty());
+        let feature_id =
+            feature_id.ok_or_else(|| Fault::malformed("a record without a value and without a key in UTF-8"))?.to_owned();
+        let event_id = tombstone_event_id(&self.topic, &position);
+        Ok(Change { feature_id, event_id, version: None, occurred_at: None, position, kind: ChangeKind::Delete })
+    }
+
+    async fn filter(&self, envelope: Envelope, position: Position) -> Result<Step, Fault> {
+        let areas = self.areas.now();
         let cover = envelope.cover().map_err(|error| Fault::malformed(error.to_string()))?;
-        let misses = match &cover {
-            Some(cover) => !self.index.meets_cover(cover),
+        let reach = match &cover {
+            Some(cover) => areas.reach_of_cover(cover),
             // Without a bbox, a body is measured rather than believed to have no place, unless it has no vertex.
-            None => envelope.vertex_count == Some(0),
+            None if envelope.vertex_count == Some(0) => Reach::Nowhere,
+            None => Reach::Wanted,
         };
-        match envelope.content.clone() {
-            Content::Claim(claim) if misses => Ok(Step::Discard(Some(claim))),
-            Content::Inline(_) if misses => Ok(Step::Discard(None)),
-            Content::Claim(claim) => {
+        match (envelope.content.clone(), reach) {
+            (Content::Deleted, _) => Ok(Step::Tell(change(envelope, position, ChangeKind::Delete))),
+            (content, Reach::Elsewhere | Reach::Nowhere) => {
+                if let Content::Claim(claim) = content {
+                    add(&self.counters.bytes_not_fetched, claim.length);
+                }
+                let is_elsewhere = reach == Reach::Elsewhere;
+                let told = || Step::Tell(change(envelope, position, ChangeKind::Leave));
+                Ok(if is_elsewhere { Step::End(Outcome::Discarded) } else { told() })
+            }
+            (_, Reach::Wanted) if self.holdings.is_outdated(&envelope.feature_id, envelope.version) => {
+                Ok(Step::End(Outcome::Stale))
+            }
+            (Content::Claim(claim), Reach::Wanted) => {
                 judge::check_crs(&envelope)?;
                 let share = self.resolver.admit(claim, envelope.vertex_count).await?;
-                Ok(Step::Fetch(envelope, claim, share))
+                Ok(Step::Fetch(Box::new(Wanted { envelope, areas }), claim, share))
             }
-            Content::Inline(inline) => {
+            (Content::Inline(inline), Reach::Wanted) => {
                 judge::check_crs(&envelope)?;
-                Ok(Step::Examine(envelope, BodyBytes::Inline(inline.bytes)))
+                Ok(Step::Examine(Box::new(Wanted { envelope, areas }), BodyBytes::Inline(inline.bytes)))
             }
         }
     }
 
     /// Comes to a verdict: a change for the sink, or `None` when the record has ended.
     async fn judge(&self, parsed: Parsed) -> Result<Option<Ready>, Fault> {
-        let Parsed { record, since, timestamp_ms, open, step } = parsed;
+        let Parsed { record, since, timestamp, open, step } = parsed;
         if open.is_fenced() {
             return Ok(None);
         }
+        let position = Position { partition: open.partition(), offset: open.offset(), timestamp };
         let examined = match step {
-            Step::Discard(claim) => {
-                add(&self.counters.bytes_not_fetched, claim.map_or(0, |claim| claim.length));
-                open.end(Outcome::Discarded);
+            Step::End(outcome) => {
+                open.end(outcome);
                 return Ok(None);
             }
+            Step::Tell(change) => Ok(Some(change)),
             Step::Bad(fault) => Err(fault),
-            Step::Examine(envelope, body) => self.examine(envelope, body).await,
-            Step::Fetch(envelope, claim, share) => match self.resolver.resolve(claim, since, share, open.assignment()).await {
-                Ok(held) => self.examine(envelope, BodyBytes::Fetched(held)).await,
+            Step::Examine(wanted, body) => self.examine(*wanted, body, position).await,
+            Step::Fetch(wanted, claim, share) => match self.resolver.resolve(claim, since, share, open.assignment()).await {
+                Ok(held) => self.examine(*wanted, BodyBytes::Fetched(held), position).await,
                 Err(fault) => Err(fault),
             },
         };
@@ -174,16 +209,19 @@ impl Shop {
                 open.end(Outcome::Discarded);
                 Ok(None)
             }
-            Err(fault) => self.give_up(record, timestamp_ms, open, fault).await.map(|()| None),
+            Err(fault) => self.give_up(record, timestamp.map(Timestamp::as_millis), open, fault).await.map(|()| None),
         }
     }
 
-    async fn examine(&self, envelope: Envelope, body: BodyBytes) -> Result<Option<Change>, Fault> {
-        let index = Arc::clone(&self.index);
-        if body.bytes().len() <= SMALL_BODY_BYTES {
-            return judge::examine(&envelope, body, &index);
+    async fn examine(&self, wanted: Wanted, body: BodyBytes, position: Position) -> Result<Option<Change>, Fault> {
+        let is_small = body.bytes().len() <= SMALL_BODY_BYTES;
+        let examine = move || {
+            let kind = judge::examine(&wanted.envelope, body, &wanted.areas)?;
+            Ok(kind.map(|kind| change(wanted.envelope, position, kind)))
+        };
+        if is_small {
+            return examine();
         }
-        let examine = move || judge::examine(&envelope, body, &index);
         tokio::task::spawn_blocking(examine)
             .await
             .unwrap_or_else(|error| Err(Fault::malformed(format!("the body could not be examined: {error}"))))
@@ -205,4 +243,9 @@ impl Shop {
             NextStep::Retry(_) | NextStep::RetryFresh | NextStep::Record | NextStep::Stop => Err(fault),
         }
     }
+}
+
+fn change(envelope: Envelope, position: Position, kind: ChangeKind) -> Change {
+    let Envelope { feature_id, event_id, version, occurred_at, .. } = envelope;
+    Change { feature_id, event_id, version, occurred_at, position, kind }
 }

@@ -1,13 +1,13 @@
-//! The life of a record on the consumer's side: triage, lane, sink, acknowledgement.
+//! The life of a record on the consumer's side: gate, lane, sink, acknowledgement.
 //!
 //! ```text
-//! source ── triage (box at its fixed place) ──┬─ discarded, offset advances
-//!                                             └─ lane of its partition ── resolve ── refine ──┬─ discarded
-//!                                                                                             ├─ dead letter
-//!                                                                                             └─ sink ── offset advances
+//! source ── gate (box at its fixed place) ──┬─ discarded, offset advances
+//!                                           └─ lane of its partition ──┬─ resolve ── refine ──┬─ dead letter
+//!                                                                      └─ leaves, deleted ────┴─ sink ── offset advances
 //! ```
 
 mod applier;
+mod gate;
 mod judge;
 mod lane;
 
@@ -16,17 +16,17 @@ use std::{collections::HashMap, future::Future, pin::pin, sync::Arc, time::Durat
 use geoclaim_common::{
     Budget, Clock, Fault,
     clock::Stopwatch,
-    envelope::{Peek, peek, peek_body_bytes},
     store::Store,
-    stream::{EnvelopeSource, IncomingRecord, SourceEvent, Triage, TriageFn},
+    stream::{EnvelopeSource, Gate, IncomingRecord, SourceEvent},
 };
 use tokio::{sync::mpsc, task::JoinSet};
 
 use crate::{
     ConsumeSettings,
-    aoi::AreaIndex,
+    aoi::LiveAreas,
     dead_letter::DeadLetters,
-    report::{ConsumeCounters, ConsumeReport, Outcome, add},
+    holdings::Holdings,
+    report::{ConsumeCounters, ConsumeReport},
     resolve::Resolver,
     sink::Sink,
 };
@@ -40,14 +40,16 @@ const LAST_WORK: Duration = Duration::from_secs(5);
 pub struct Consumer {
     /// How to consume.
     pub settings: ConsumeSettings,
-    /// What is wanted.
-    pub index: Arc<AreaIndex>,
+    /// What is wanted; can be exchanged while it runs.
+    pub areas: Arc<LiveAreas>,
     /// Where large bodies are.
     pub store: Store,
     /// Where effects go.
     pub sink: Arc<dyn Sink>,
     /// Where envelopes go that cannot be applied.
     pub dead_letters: DeadLetters,
+    /// What is known of features without asking the sink.
+    pub holdings: Arc<Holdings>,
     /// Judges the age of envelopes.
     pub clock: Arc<dyn Clock>,
     /// Counts while it runs.
@@ -55,26 +57,17 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Returns the triage for the source: it reads the box at its fixed place in the receive buffer and discards what
-    /// meets no area, without a copy, a parse or a store request.
-    pub fn triage(&self) -> TriageFn {
-        let (index, counters) = (Arc::clone(&self.index), Arc::clone(&self.counters));
-        Arc::new(move |value| {
-            add(&counters.received, 1);
-            let Some(value) = value else { return Triage::Admit };
-            match peek(value) {
-                Peek::Placed(bbox) if !index.meets(&bbox) => {
-                    add(&counters.bytes_not_fetched, peek_body_bytes(value).unwrap_or(0));
-                    counters.count(Outcome::Discarded);
-                    Triage::Discard
-                }
-                Peek::Placed(_) | Peek::Unknown => Triage::Admit,
-            }
-        })
+    /// Asks the sink what it holds and returns the gate for the source: it reads the box at its fixed place in the
+    /// receive buffer and discards what meets no area and is not held, without a copy, a parse or a store request.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub async fn gate(&self) -> Result<Arc<dyn Gate>, Fault> {
+        Ok(Arc::new(gate::AreaGate::open(self).await?))
     }
 
     /// Consumes until the source ends or `shutdown` completes; then finishes what is in flight, up to the source's drain
-    /// deadline. The source must have been made with [`Consumer::triage`].
+    /// deadline. The source must have been made with [`Consumer::gate`].
     ///
     /// # Errors
     /// The fault that stopped it: a setting that a person must mend, or a dead letter that could not be written.
@@ -126,14 +119,17 @@ struct Lanes {
 
 impl Lanes {
     fn start(consumer: &Consumer) -> Self {
-        let Consumer { settings, index, store, sink, dead_letters, clock, counters } = consumer.clone();
+        let Consumer { settings, areas, store, sink, dead_letters, holdings, clock, counters } = consumer.clone();
         let limits = (settings.retry, settings.body_bytes, Budget::new(settings.fetched_bytes()));
         let resolver = Resolver::new(store, Arc::clone(&clock), limits, Arc::clone(&counters));
-        let shop = Shop { topic: settings.topic.clone(), index, resolver, dead_letters, clock, retry: settings.retry, counters };
+        let topic = settings.topic.clone();
+        let retry = settings.retry;
+        let notes = Arc::clone(&holdings);
+        let shop = Shop { topic, areas, resolver, dead_letters, holdings, clock, retry, counters };
         let (ready, applied) = mpsc::channel(settings.batch_events);
         let concurrency = settings.concurrency;
         let mut tasks = JoinSet::new();
-        tasks.spawn(applier::run(sink, applied, settings));
+        tasks.spawn(applier::run(sink, applied, notes, settings));
         Self { shop: Arc::new(shop), concurrency, ready: Some(ready), lanes: HashMap::new(), tasks, is_aborted: false }
     }
 

@@ -1,61 +1,40 @@
 //! Where effects go.
 //!
 //! A [`Sink`] applies a batch of changes and says what became of each. The contract: an event that the sink has
-//! recorded is never applied again; the record and the change become durable together or not at all; of two versions
-//! of a feature the higher one stands.
+//! recorded is never applied again; the record and the change become durable together or not at all; of two states of
+//! a feature the newer one stands, by version where both have one and else by their place in the partition, and what
+//! has left or is deleted is not brought back by an older state.
 
+mod change;
 pub mod gpkg;
+mod order;
 pub mod stdout;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use geoclaim_common::{Fault, Timestamp, extent::Extent, geojson::Outline};
+use geoclaim_common::Fault;
 
-use crate::{report::Outcome, resolve::BodyBytes};
+pub use change::{Change, ChangeKind, Effect, OnLeft, State};
 
-/// One change that meets an area.
-#[derive(Clone, Debug)]
-pub struct Change {
-    /// The thing that changed.
-    pub feature_id: String,
-    /// The change itself.
-    pub event_id: String,
-    /// Orders two states of a feature, where given.
-    pub version: Option<i64>,
-    /// When it happened.
-    pub occurred_at: Option<Timestamp>,
-    /// The areas that it meets.
-    pub areas: Vec<Arc<str>>,
-    /// The verified body.
-    pub body: BodyBytes,
-    /// What the body's bytes say about where it lies.
-    pub extent: Extent,
-    /// Where the members of the body's outermost object lie.
-    pub outline: Outline,
+use crate::holdings::hash;
+
+/// Features that a sink knows of.
+#[derive(Clone, Debug, Default)]
+pub struct Features {
+    ids: Vec<u64>,
+    /// Where to go on: the mark for [`Sink::features`].
+    pub mark: u64,
 }
 
-/// What became of one change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// It is in the sink.
-    Applied,
-    /// It had been applied before.
-    Duplicate,
-    /// A newer version of the feature is there.
-    Stale,
-    /// The sink refused it for this reason, and recorded that it did.
-    Rejected(String),
-}
+impl Features {
+    /// Adds a feature.
+    pub fn add(&mut self, feature_id: &str) {
+        self.ids.push(hash(feature_id));
+    }
 
-impl Effect {
-    pub(crate) fn outcome(&self) -> Outcome {
-        match self {
-            Self::Applied => Outcome::Applied,
-            Self::Duplicate => Outcome::Duplicate,
-            Self::Stale => Outcome::Stale,
-            Self::Rejected(_) => Outcome::Rejected,
-        }
+    pub(crate) fn into_ids(self) -> Vec<u64> {
+        self.ids
     }
 }
 
@@ -68,6 +47,29 @@ pub trait Sink: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Nothing of the batch counts as applied. [`geoclaim_common::FaultKind::Unavailable`] is tried again.
     async fn apply(&self, batch: Arc<Vec<Change>>) -> Result<Vec<Effect>, Fault>;
+
+    /// Returns the features that it holds or has ever held, those since a mark that it gave before; 0 is the
+    /// beginning. Of all other features, an envelope that meets no area need not come to the sink.
+    ///
+    /// # Errors
+    /// [`geoclaim_common::FaultKind::Unavailable`] is tried again.
+    async fn features(&self, mark: u64) -> Result<Features, Fault>;
+
+    /// Keeps a note for [`Sink::recall`], and of all notes the latest ones, up to a number of bytes.
+    ///
+    /// # Errors
+    /// The note may be lost.
+    async fn remember(&self, _note: Vec<u8>, _most_bytes: u64) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Returns the notes that are kept, oldest first.
+    ///
+    /// # Errors
+    /// [`geoclaim_common::FaultKind::Unavailable`] is tried again.
+    async fn recall(&self) -> Result<Vec<Vec<u8>>, Fault> {
+        Ok(Vec::new())
+    }
 
     /// Closes the sink; nothing is applied afterwards.
     ///

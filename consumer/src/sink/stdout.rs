@@ -1,7 +1,9 @@
 //! One GeoJSON feature a line, for pipes.
 //!
-//! A pipe has no transaction: a duplicate within one run is known by its event id, up to a bounded number of them, and
-//! a crash can repeat what was written last. An offset is acknowledged only after the lines are flushed.
+//! A pipe has no transaction and no memory: what was written in one run is known in that run, up to a bounded number
+//! of events and features, and a crash can repeat what was written last. An offset is acknowledged only after the lines
+//! are flushed. A feature that was written and has left the areas, or is deleted, is one more line: a feature without
+//! geometry whose member `geoclaim` says `"left"` or `"deleted"`.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -12,10 +14,14 @@ use std::{
 use async_trait::async_trait;
 use geoclaim_common::{Fault, FaultKind, geojson::Kind};
 
-use super::{Change, Effect, Sink};
+use super::{
+    Change, ChangeKind, Effect, Features, Sink, State as FeatureState,
+    order::{Standing, Verdict, judge},
+};
+use crate::holdings::hash;
 
-/// How many event ids, and how many features' versions, are remembered.
-const REMEMBERED: usize = 1_000_000;
+/// How many events, and how many features, are remembered.
+const REMEMBERED: usize = 500_000;
 
 /// Writes lines to anything that can be written to.
 pub struct LineSink<W> {
@@ -24,16 +30,17 @@ pub struct LineSink<W> {
 
 struct State<W> {
     out: W,
-    seen: HashSet<String>,
-    order: VecDeque<String>,
-    versions: HashMap<String, i64>,
+    seen: HashSet<u64>,
+    events: VecDeque<u64>,
+    standings: HashMap<u64, Standing>,
+    features: VecDeque<u64>,
 }
 
 impl<W: Write + Send + 'static> LineSink<W> {
     /// Makes a sink that writes to `out`.
     pub fn new(out: W) -> Self {
-        let state = State { out, seen: HashSet::new(), order: VecDeque::new(), versions: HashMap::new() };
-        Self { state: Arc::new(Mutex::new(state)) }
+        let (seen, events, standings, features) = Default::default();
+        Self { state: Arc::new(Mutex::new(State { out, seen, events, standings, features })) }
     }
 }
 
@@ -57,6 +64,10 @@ impl<W: Write + Send + 'static> Sink for LineSink<W> {
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(Fault::unavailable(error.to_string())))
     }
 
+    async fn features(&self, mark: u64) -> Result<Features, Fault> {
+        Ok(Features { mark, ..Features::default() })
+    }
+
     async fn close(&self) -> Result<(), Fault> {
         Ok(())
     }
@@ -64,39 +75,63 @@ impl<W: Write + Send + 'static> Sink for LineSink<W> {
 
 impl<W: Write> State<W> {
     fn apply(&mut self, change: &Change) -> std::io::Result<Effect> {
-        if self.seen.contains(&change.event_id) {
-            return Ok(Effect::Duplicate);
+        let (event, feature) = (hash(&change.event_id), hash(&change.feature_id));
+        let standing = self.standings.get(&feature).copied();
+        match judge(change, standing.as_ref(), self.seen.contains(&event)) {
+            Verdict::Duplicate | Verdict::Renew => return Ok(Effect::Duplicate),
+            Verdict::Stale => return Ok(Effect::Stale),
+            Verdict::Apply => {}
         }
-        if let Some(version) = change.version {
-            let newest = self.versions.entry(change.feature_id.clone()).or_insert(i64::MIN);
-            if version <= *newest {
-                return Ok(Effect::Stale);
-            }
-            *newest = version;
-            if self.versions.len() > REMEMBERED {
-                self.versions.clear();
-            }
+        let was_held = standing.is_some_and(|standing| standing.is_held);
+        let effect = match &change.kind {
+            ChangeKind::Hold(_) => Effect::Applied,
+            ChangeKind::Leave | ChangeKind::Delete if was_held => Effect::Left,
+            ChangeKind::Leave | ChangeKind::Delete => Effect::NotHeld,
+        };
+        match &change.kind {
+            ChangeKind::Hold(state) => self.out.write_all(&line_of(&change.feature_id, state))?,
+            ChangeKind::Leave if was_held => self.out.write_all(&exit_line(&change.feature_id, "left"))?,
+            ChangeKind::Delete if was_held => self.out.write_all(&exit_line(&change.feature_id, "deleted"))?,
+            ChangeKind::Leave | ChangeKind::Delete => {}
         }
-        let line = line_of(change);
-        self.out.write_all(&line)?;
-        self.seen.insert(change.event_id.clone());
-        self.order.push_back(change.event_id.clone());
-        if self.order.len() > REMEMBERED {
-            self.order.pop_front().map(|oldest| self.seen.remove(&oldest));
-        }
-        Ok(Effect::Applied)
+        self.remember(event, feature, Standing::after(change, standing.as_ref()));
+        Ok(effect)
     }
+
+    fn remember(&mut self, event: u64, feature: u64, standing: Standing) {
+        if self.seen.insert(event) {
+            self.events.push_back(event);
+        }
+        if self.standings.insert(feature, standing).is_none() {
+            self.features.push_back(feature);
+        }
+        if self.events.len() > REMEMBERED {
+            self.events.pop_front().map(|oldest| self.seen.remove(&oldest));
+        }
+        if self.features.len() > REMEMBERED {
+            self.features.pop_front().map(|oldest| self.standings.remove(&oldest));
+        }
+    }
+}
+
+fn exit_line(feature_id: &str, how: &str) -> Vec<u8> {
+    let id = serde_json::to_string(feature_id).unwrap_or_default();
+    format!(r#"{{"type":"Feature","id":{id},"properties":null,"geometry":null,"geoclaim":"{how}"}}"#)
+        .into_bytes()
+        .into_iter()
+        .chain([b'\n'])
+        .collect()
 }
 
 /// Returns the feature on one line: a feature or collection as it is, a bare geometry in a feature of its own. Line
 /// breaks are white space in JSON outside strings, and cannot stand within them.
-fn line_of(change: &Change) -> Vec<u8> {
-    let bytes = change.body.bytes();
+fn line_of(feature_id: &str, state: &FeatureState) -> Vec<u8> {
+    let bytes = state.body.bytes();
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
     let mut line = Vec::with_capacity(bytes.len() + 128);
-    let is_bare = matches!(change.outline.kind, Kind::Geometry(_));
+    let is_bare = matches!(state.outline.kind, Kind::Geometry(_));
     if is_bare {
-        let id = serde_json::to_string(&change.feature_id).unwrap_or_default();
+        let id = serde_json::to_string(feature_id).unwrap_or_default();
         line.extend_from_slice(format!(r#"{{"type":"Feature","id":{id},"properties":null,"geometry":"#).as_bytes());
     }
     line.extend(bytes.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));

@@ -12,7 +12,7 @@ use geoclaim_common::{
 };
 use geoclaim_consumer::{
     ConsumeSettings, Consumer, DeadLetters,
-    aoi::{Area, AreaIndex},
+    aoi::{Area, AreaSet, LiveAreas},
     sink::stdout::LineSink,
 };
 use geoclaim_tests::components::Kafka;
@@ -38,7 +38,7 @@ pub(crate) fn print() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let settings = KafkaSettings::new(kafka.bootstrap());
     runtime.block_on(fill(&settings));
-    let index = Arc::new(AreaIndex::new(areas()));
+    let index = Arc::new(LiveAreas::new(AreaSet::new(areas())));
     let (mut bare, mut ours) = (Vec::new(), Vec::new());
     for run in 0..RUNS {
         bare.push(timed(|| bare_loop(kafka.bootstrap(), &format!("bare-{run}"))));
@@ -122,10 +122,11 @@ fn bare_loop(brokers: &str, group: &str) {
     std::hint::black_box(bytes);
 }
 
-async fn consume(settings: &KafkaSettings, index: &Arc<AreaIndex>, group: &str) {
+async fn consume(settings: &KafkaSettings, index: &Arc<LiveAreas>, group: &str) {
     let consumer = Consumer {
         settings: ConsumeSettings::default(),
-        index: Arc::clone(index),
+        areas: Arc::clone(index),
+        holdings: Arc::default(),
         store: store::open("memory://", LocalDirectory::Expect).unwrap(),
         sink: Arc::new(LineSink::new(std::io::sink())),
         dead_letters: DeadLetters::new(Arc::new(MemorySink::default())),
@@ -133,7 +134,7 @@ async fn consume(settings: &KafkaSettings, index: &Arc<AreaIndex>, group: &str) 
         counters: Arc::default(),
     };
     let source = SourceSettings { group: group.into(), end: SourceEnd::EndOfTopic, ..SourceSettings::default() };
-    let source = KafkaSource::open(settings, TOPIC, &source, consumer.triage()).unwrap();
+    let source = KafkaSource::open(settings, TOPIC, &source, consumer.gate().await.unwrap()).unwrap();
     let report = consumer.run(source, std::future::pending()).await.unwrap();
     assert_eq!(report.discarded, ENVELOPES as u64);
 }

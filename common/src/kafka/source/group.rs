@@ -137,10 +137,14 @@ fn ids(partitions: &TopicPartitionList) -> Vec<i32> {
 pub(super) fn poll_until_ended(consumer: &BaseConsumer<Group>, stop: &AtomicBool) {
     let group: &Group = consumer.context();
     let until_end = group.state().settings.end == super::SourceEnd::EndOfTopic;
+    let linger = Duration::from_millis(group.state().settings.end_linger_ms);
+    let mut finished: Option<Stopwatch> = None;
     while !stop.load(Ordering::Acquire) {
         group.store_offsets(consumer);
         group.balance(consumer);
-        if until_end && group.state().is_finished() {
+        let is_finished = until_end && group.state().is_finished();
+        finished = is_finished.then(|| finished.take().unwrap_or_else(Stopwatch::start));
+        if finished.as_ref().is_some_and(|finished| finished.elapsed() >= linger) {
             break;
         }
         if let Err(fault) = poll_burst(consumer, group) {

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::SourceSettings;
 use crate::{
     Timestamp,
-    stream::{Assignment, Header, IncomingRecord, Settled, SourceEvent, Ticket, Triage, TriageFn, Watermark},
+    stream::{Assignment, Gate, Header, IncomingRecord, Position, RecordView, Settled, SourceEvent, Ticket, Triage, Watermark},
 };
 
 /// One assigned partition.
@@ -31,7 +31,7 @@ struct Partition {
 pub(super) struct State {
     pub(super) topic: String,
     pub(super) settings: SourceSettings,
-    triage: TriageFn,
+    gate: Arc<dyn Gate>,
     events: Option<mpsc::UnboundedSender<SourceEvent>>,
     settle: mpsc::UnboundedSender<(Arc<Assignment>, Settled)>,
     settled: mpsc::UnboundedReceiver<(Arc<Assignment>, Settled)>,
@@ -44,14 +44,14 @@ impl State {
     pub(super) fn new(
         topic: &str,
         settings: &SourceSettings,
-        triage: TriageFn,
+        gate: Arc<dyn Gate>,
         events: mpsc::UnboundedSender<SourceEvent>,
     ) -> Self {
         let (settle, settled) = mpsc::unbounded_channel();
         Self {
             topic: topic.to_owned(),
             settings: settings.clone(),
-            triage,
+            gate,
             events: Some(events),
             settle,
             settled,
@@ -62,7 +62,10 @@ impl State {
     }
 
     pub(super) fn assign(&mut self, partitions: &[i32]) {
-        self.was_assigned |= !partitions.is_empty();
+        if !partitions.is_empty() {
+            self.was_assigned = true;
+            self.gate.assigned();
+        }
         for partition in partitions {
             self.partitions.insert(*partition, Partition::default());
         }
@@ -98,7 +101,9 @@ impl State {
         }
         partition.last = Some(message.offset());
         partition.at_end = false;
-        if (self.triage)(message.payload()) == Triage::Discard {
+        let (offset, timestamp) = (message.offset(), timestamp(message.timestamp()));
+        let position = Position { partition: message.partition(), offset, timestamp };
+        if self.gate.judge(&RecordView { key: message.key(), value: message.payload(), position }) == Triage::Discard {
             partition.watermark.skip(message.offset());
             return;
         }
@@ -114,7 +119,7 @@ impl State {
             key: message.key().map(Bytes::copy_from_slice),
             value: message.payload().map(Bytes::copy_from_slice),
             headers,
-            timestamp: timestamp(message.timestamp()),
+            timestamp,
             ticket: Ticket::new(place, Arc::clone(&partition.assignment), self.settle.clone()),
         };
         self.send(SourceEvent::Record(record));

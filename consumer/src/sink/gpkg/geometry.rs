@@ -5,7 +5,7 @@
 
 use geoclaim_common::geojson::{CrsMember, GeometryType, Kind, Position, ScanOptions, Visitor, scan};
 
-use crate::sink::Change;
+use crate::sink::State;
 
 /// Length of the header with a box.
 const HEADER_BYTES: usize = 8 + 32;
@@ -16,23 +16,23 @@ pub(super) struct Encoded {
     pub(super) bounds: Option<[f64; 4]>,
 }
 
-/// Encodes the geometry of a change; `None` when it has none.
-pub(super) fn encode(change: &Change) -> Encoded {
-    let has_geometry = match change.outline.kind {
+/// Encodes the geometry of a state; `None` when it has none.
+pub(super) fn encode(state: &State) -> Encoded {
+    let has_geometry = match state.outline.kind {
         Kind::Geometry(_) | Kind::FeatureCollection => true,
-        Kind::Feature => change.outline.geometry.is_some(),
+        Kind::Feature => state.outline.geometry.is_some(),
     };
     if !has_geometry {
         return Encoded { blob: None, bounds: None };
     }
-    let is_collection = change.outline.kind == Kind::FeatureCollection;
-    let mut writer = Writer::new(change.extent.has_z, change.extent.vertex_count);
+    let is_collection = state.outline.kind == Kind::FeatureCollection;
+    let mut writer = Writer::new(state.extent.has_z, state.extent.vertex_count);
     if is_collection {
         writer.begin_geometry(GeometryType::GeometryCollection);
     }
     let options = ScanOptions { crs: CrsMember::Ignore, ..ScanOptions::default() };
-    // The body was scanned before it became a change, so this scan cannot fail.
-    if scan(change.body.bytes(), &options, &mut writer).is_err() {
+    // The body was scanned before it became a state, so this scan cannot fail.
+    if scan(state.body.bytes(), &options, &mut writer).is_err() {
         return Encoded { blob: None, bounds: None };
     }
     if is_collection {
@@ -49,17 +49,13 @@ pub(super) fn encode(change: &Change) -> Encoded {
 /// What [`scan`] rejects.
 pub fn gpkg_geometry(body: &[u8]) -> Result<Option<Vec<u8>>, geoclaim_common::geojson::ScanError> {
     let (extent, outline) = geoclaim_common::extent::measure(body, &Default::default())?;
-    let change = Change {
-        feature_id: String::new(),
-        event_id: String::new(),
-        version: None,
-        occurred_at: None,
+    let state = State {
         areas: Vec::new(),
         body: crate::resolve::BodyBytes::Inline(bytes::Bytes::copy_from_slice(body)),
         extent,
         outline,
     };
-    Ok(encode(&change).blob)
+    Ok(encode(&state).blob)
 }
 
 /// A geometry that is being written.

@@ -4,7 +4,9 @@
 //! Write-ahead logging with `synchronous=FULL`: what is acknowledged has reached the disk.
 
 mod geometry;
+mod notes;
 mod schema;
+mod standing;
 mod write;
 
 use std::{
@@ -16,7 +18,7 @@ use async_trait::async_trait;
 use geoclaim_common::{Fault, FaultKind};
 use rusqlite::{Connection, ErrorCode};
 
-use super::{Change, Effect, Sink};
+use super::{Change, Effect, Features, OnLeft, Sink};
 
 pub use geometry::gpkg_geometry;
 
@@ -28,6 +30,7 @@ pub const LAYER: &str = "features";
 pub struct GeoPackageSink {
     path: PathBuf,
     consumer: String,
+    on_left: OnLeft,
     connection: Arc<Mutex<Option<Connection>>>,
 }
 
@@ -41,7 +44,32 @@ impl GeoPackageSink {
         let wrong = |error: rusqlite::Error| Fault::configuration(format!("{}: {error}", path.display()));
         let mut connection = Connection::open(&path).map_err(wrong)?;
         schema::prepare(&mut connection).map_err(wrong)?;
-        Ok(Self { path, consumer: consumer.into(), connection: Arc::new(Mutex::new(Some(connection))) })
+        Ok(Self {
+            path,
+            consumer: consumer.into(),
+            on_left: OnLeft::default(),
+            connection: Arc::new(Mutex::new(Some(connection))),
+        })
+    }
+
+    /// Sets what becomes of a feature that leaves the areas. One that is marked stays with `left_at` set.
+    #[must_use]
+    pub fn on_left(self, on_left: OnLeft) -> Self {
+        Self { on_left, ..self }
+    }
+
+    /// Does work on the connection, off the async threads.
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (connection, path) = (Arc::clone(&self.connection), self.path.clone());
+        let work = move || {
+            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let open = connection.as_mut().ok_or_else(|| Fault::new(FaultKind::Fenced, "the GeoPackage is closed"))?;
+            work(open).map_err(|error| fault_of(&path, &error))
+        };
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Fault::unavailable(error.to_string())))
     }
 
     /// Returns where the file lies.
@@ -53,15 +81,22 @@ impl GeoPackageSink {
 #[async_trait]
 impl Sink for GeoPackageSink {
     async fn apply(&self, batch: Arc<Vec<Change>>) -> Result<Vec<Effect>, Fault> {
-        let (connection, consumer, path) = (Arc::clone(&self.connection), self.consumer.clone(), self.path.clone());
-        let apply = move || {
-            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(connection) = connection.as_mut() else {
-                return Err(Fault::new(FaultKind::Fenced, "the GeoPackage is closed"));
-            };
-            write::apply(connection, &consumer, &batch).map_err(|error| fault_of(&path, &error))
-        };
-        tokio::task::spawn_blocking(apply).await.unwrap_or_else(|error| Err(Fault::unavailable(error.to_string())))
+        let (consumer, on_left) = (self.consumer.clone(), self.on_left);
+        self.with(move |connection| write::apply(connection, (&consumer, on_left), &batch)).await
+    }
+
+    async fn features(&self, mark: u64) -> Result<Features, Fault> {
+        self.with(move |connection| standing::features(connection, mark)).await
+    }
+
+    async fn remember(&self, note: Vec<u8>, most_bytes: u64) -> Result<(), Fault> {
+        let consumer = self.consumer.clone();
+        self.with(move |connection| notes::remember(connection, &consumer, &note, most_bytes)).await
+    }
+
+    async fn recall(&self) -> Result<Vec<Vec<u8>>, Fault> {
+        let consumer = self.consumer.clone();
+        self.with(move |connection| notes::recall(connection, &consumer)).await
     }
 
     async fn close(&self) -> Result<(), Fault> {

@@ -37,7 +37,8 @@ INSERT INTO gpkg_extensions VALUES
   (NULL, NULL, 'gdal_aspatial', 'http://gdal.org/geopackage_aspatial.html', 'read-write');
 CREATE TABLE features (
   fid INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, geom BLOB, feature_id TEXT NOT NULL UNIQUE, properties TEXT,
-  areas TEXT NOT NULL, event_id TEXT NOT NULL, version INTEGER, occurred_at DATETIME, body_sha256 TEXT);
+  areas TEXT NOT NULL, event_id TEXT NOT NULL, version INTEGER, occurred_at DATETIME, body_sha256 TEXT,
+  left_at DATETIME);
 INSERT INTO gpkg_contents (table_name, data_type, identifier, description, srs_id) VALUES
   ('features', 'features', 'features', 'the latest state of each feature that meets an area of interest', 4326);
 INSERT INTO gpkg_geometry_columns VALUES ('features', 'geom', 'GEOMETRY', 4326, 2, 0);
@@ -47,6 +48,17 @@ CREATE TABLE geoclaim_ledger (
   PRIMARY KEY (consumer, event_id)) WITHOUT ROWID;
 "#;
 
+/// What came later than the first files: what is known of every feature that came to the sink, held or not, so that no
+/// older state brings it back; and notes of what was discarded.
+const LATER_TABLES: &str = "
+CREATE TABLE geoclaim_features (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, feature_id TEXT NOT NULL UNIQUE, event_id TEXT NOT NULL, version INTEGER,
+  held INTEGER NOT NULL, partition INTEGER NOT NULL, record_offset INTEGER NOT NULL, record_time INTEGER);
+INSERT INTO geoclaim_features (feature_id, event_id, version, held, partition, record_offset)
+  SELECT feature_id, event_id, version, 1, -1, -1 FROM features;
+CREATE TABLE geoclaim_notes (number INTEGER PRIMARY KEY AUTOINCREMENT, consumer TEXT NOT NULL, note BLOB NOT NULL);
+";
+
 /// Sets the connection up and makes the tables where there are none.
 pub(super) fn prepare(connection: &mut Connection) -> Result<()> {
     connection.busy_timeout(Duration::from_secs(5))?;
@@ -55,12 +67,20 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<()> {
     connection.pragma_update(None, "cache_size", -8_000)?;
     // Immediate: two that open a new file at once make its tables once.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let exists: bool =
-        transaction.query_row("SELECT count(*) > 0 FROM sqlite_master WHERE name = 'geoclaim_ledger'", [], |row| row.get(0))?;
-    if !exists {
+    if !has(&transaction, "table", "geoclaim_ledger")? {
         transaction.execute_batch(TABLES)?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", USER_VERSION)?;
     }
+    if !has(&transaction, "table", "geoclaim_features")? {
+        transaction.execute_batch(LATER_TABLES)?;
+        if !transaction.column_exists(None, "features", "left_at")? {
+            transaction.execute_batch("ALTER TABLE features ADD COLUMN left_at DATETIME")?;
+        }
+    }
     transaction.commit()
+}
+
+fn has(connection: &Connection, kind: &str, name: &str) -> Result<bool> {
+    connection.query_row("SELECT count(*) > 0 FROM sqlite_master WHERE type = ?1 AND name = ?2", [kind, name], |row| row.get(0))
 }

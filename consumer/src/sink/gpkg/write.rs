@@ -2,80 +2,127 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Result, Transaction, TransactionBehavior, params};
 
-use super::geometry::{Encoded, encode};
-use crate::sink::{Change, Effect};
+use super::{
+    geometry::{Encoded, encode},
+    standing,
+};
+use crate::sink::{
+    Change, ChangeKind, Effect, OnLeft, State,
+    order::{Standing, Verdict, judge},
+};
 
 /// SQLite holds at most 1,000,000,000 bytes in a row; properties need some of them.
 const MOST_BLOB_BYTES: usize = 900_000_000;
 
 /// Records and applies a batch in order. Immediate, for a deferred transaction that has read cannot wait for a writer.
-pub(super) fn apply(connection: &mut Connection, consumer: &str, batch: &[Change]) -> Result<Vec<Effect>> {
+pub(super) fn apply(connection: &mut Connection, consumer: (&str, OnLeft), batch: &[Change]) -> Result<Vec<Effect>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let effects = batch.iter().map(|change| apply_one(&transaction, consumer, change)).collect::<Result<Vec<_>>>()?;
     transaction.commit()?;
     Ok(effects)
 }
 
-fn apply_one(transaction: &Transaction<'_>, consumer: &str, change: &Change) -> Result<Effect> {
-    let recorded = transaction
-        .prepare_cached(
-            "INSERT INTO geoclaim_ledger (consumer, event_id, feature_id, outcome) VALUES (?1, ?2, ?3, 'applied') ON CONFLICT DO NOTHING",
-        )?
-        .execute(params![consumer, change.event_id, change.feature_id])?;
-    if recorded == 0 {
-        return Ok(Effect::Duplicate);
-    }
-    let other = |outcome: &str| {
-        transaction
-            .prepare_cached("UPDATE geoclaim_ledger SET outcome = ?3 WHERE consumer = ?1 AND event_id = ?2")?
-            .execute(params![consumer, change.event_id, outcome])
+fn apply_one(transaction: &Transaction<'_>, (consumer, on_left): (&str, OnLeft), change: &Change) -> Result<Effect> {
+    let is_recorded = transaction
+        .prepare_cached("SELECT 1 FROM geoclaim_ledger WHERE consumer = ?1 AND event_id = ?2")?
+        .query_row([consumer, &change.event_id], |_| Ok(()))
+        .optional()?
+        .is_some();
+    let before = standing::of(transaction, &change.feature_id)?;
+    let effect = match judge(change, before.as_ref(), is_recorded) {
+        Verdict::Duplicate => return Ok(Effect::Duplicate),
+        Verdict::Renew => {
+            renew_areas(transaction, change)?;
+            return Ok(Effect::Duplicate);
+        }
+        Verdict::Stale => Effect::Stale,
+        Verdict::Apply => take_effect(transaction, on_left, change)?,
     };
-    if is_stale(transaction, change)? {
-        other("stale")?;
-        return Ok(Effect::Stale);
+    let outcome = match &effect {
+        Effect::Applied => "applied",
+        Effect::Stale => "stale",
+        Effect::Rejected(_) => "rejected",
+        Effect::Left => "left",
+        Effect::NotHeld | Effect::Duplicate => "discarded",
+    };
+    transaction
+        .prepare_cached(
+            "INSERT INTO geoclaim_ledger (consumer, event_id, feature_id, outcome) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (consumer, event_id) DO UPDATE SET outcome = excluded.outcome",
+        )?
+        .execute(params![consumer, change.event_id, change.feature_id, outcome])?;
+    if !matches!(effect, Effect::Stale | Effect::Rejected(_)) {
+        standing::keep(transaction, change, &Standing::after(change, before.as_ref()))?;
     }
-    let encoded = encode(change);
-    if encoded.blob.as_ref().is_some_and(|blob| blob.len() > MOST_BLOB_BYTES) {
-        other("rejected")?;
-        return Ok(Effect::Rejected(format!(
-            "its geometry takes more than the {MOST_BLOB_BYTES} bytes that SQLite holds in a row"
-        )));
-    }
-    upsert(transaction, change, encoded)?;
-    Ok(Effect::Applied)
+    Ok(effect)
 }
 
-/// Tells whether the feature's state has the same or a higher version. Without versions, the order of the partition
-/// stands.
-fn is_stale(transaction: &Transaction<'_>, change: &Change) -> Result<bool> {
-    let Some(version) = change.version else { return Ok(false) };
-    let held: Option<Option<i64>> = transaction
-        .prepare_cached("SELECT version FROM features WHERE feature_id = ?1")?
-        .query_row([&change.feature_id], |row| row.get(0))
-        .optional()?;
-    Ok(held.flatten().is_some_and(|held| version <= held))
+fn take_effect(transaction: &Transaction<'_>, on_left: OnLeft, change: &Change) -> Result<Effect> {
+    let gone = match (&change.kind, on_left) {
+        (ChangeKind::Hold(state), _) => {
+            let encoded = encode(state);
+            if encoded.blob.as_ref().is_some_and(|blob| blob.len() > MOST_BLOB_BYTES) {
+                let why = format!("its geometry takes more than the {MOST_BLOB_BYTES} bytes that SQLite holds in a row");
+                return Ok(Effect::Rejected(why));
+            }
+            upsert(transaction, change, state, encoded)?;
+            return Ok(Effect::Applied);
+        }
+        (ChangeKind::Leave, OnLeft::Mark) => {
+            "UPDATE features SET left_at = strftime('%Y-%m-%dT%H:%M:%fZ','now') WHERE feature_id = ?1 AND left_at IS NULL"
+        }
+        (ChangeKind::Leave, OnLeft::Remove) | (ChangeKind::Delete, _) => "DELETE FROM features WHERE feature_id = ?1",
+    };
+    match transaction.prepare_cached(gone)?.execute([&change.feature_id])? {
+        0 => Ok(Effect::NotHeld),
+        _ => touch(transaction).map(|()| Effect::Left),
+    }
 }
 
-fn upsert(transaction: &Transaction<'_>, change: &Change, Encoded { blob, bounds }: Encoded) -> Result<()> {
-    let areas: Vec<&str> = change.areas.iter().map(|id| &**id).collect();
-    let body = change.body.bytes();
-    let properties = change.outline.properties.clone().and_then(|range| std::str::from_utf8(&body[range]).ok());
+/// Writes the areas that the state which stands meets by now.
+fn renew_areas(transaction: &Transaction<'_>, change: &Change) -> Result<()> {
+    let Some(state) = change.state() else { return Ok(()) };
+    transaction
+        .prepare_cached("UPDATE features SET areas = ?2 WHERE feature_id = ?1 AND areas <> ?2")?
+        .execute(params![change.feature_id, areas_of(state)])?;
+    Ok(())
+}
+
+fn areas_of(state: &State) -> String {
+    let areas: Vec<&str> = state.areas.iter().map(|id| &**id).collect();
+    serde_json::to_string(&areas).unwrap_or_default()
+}
+
+fn touch(transaction: &Transaction<'_>) -> Result<()> {
+    transaction
+        .prepare_cached(
+            "UPDATE gpkg_contents SET last_change = strftime('%Y-%m-%dT%H:%M:%fZ','now') WHERE table_name = 'features'",
+        )?
+        .execute([])?;
+    Ok(())
+}
+
+fn upsert(transaction: &Transaction<'_>, change: &Change, state: &State, encoded: Encoded) -> Result<()> {
+    let Encoded { blob, bounds } = encoded;
+    let body = state.body.bytes();
+    let properties = state.outline.properties.clone().and_then(|range| std::str::from_utf8(&body[range]).ok());
     transaction
         .prepare_cached(
             "INSERT INTO features (geom, feature_id, properties, areas, event_id, version, occurred_at, body_sha256)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
              ON CONFLICT (feature_id) DO UPDATE SET geom = excluded.geom, properties = excluded.properties, areas = excluded.areas,
-               event_id = excluded.event_id, version = coalesce(excluded.version, version), occurred_at = excluded.occurred_at, body_sha256 = excluded.body_sha256",
+               event_id = excluded.event_id, version = coalesce(excluded.version, version), occurred_at = excluded.occurred_at,
+               body_sha256 = excluded.body_sha256, left_at = NULL",
         )?
         .execute(params![
             blob,
             change.feature_id,
             properties,
-            serde_json::to_string(&areas).unwrap_or_default(),
+            areas_of(state),
             change.event_id,
             change.version,
             change.occurred_at.map(|moment| moment.to_rfc3339()),
-            change.body.claim().map(|claim| claim.digest.to_string()),
+            state.body.claim().map(|claim| claim.digest.to_string()),
         ])?;
     let Some([west, south, east, north]) = bounds else { return Ok(()) };
     transaction
