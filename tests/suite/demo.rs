@@ -36,7 +36,9 @@ fn the_demo_adds_up_and_a_second_one_applies_nothing_twice() {
 
     let second = demo(folder.path());
     assert_eq!(second["consume"]["consumed"], outcomes(&second["consume"]));
-    assert_eq!((second["consume"]["applied"].as_u64(), second["consume"]["duplicate"].as_u64()), (Some(0), Some(applied)));
+    assert_eq!(second["consume"]["applied"], 0);
+    // And those that only the cover ruled out: the sink has a record of them too.
+    assert!(second["consume"]["duplicate"].as_u64() >= Some(applied));
     assert_eq!(second["publish"]["bodies_written"], 0, "content addressing makes the repeat free");
     if let Some(()) = require("gdal-bin", gdal()) {
         gdal_reads_what_was_applied(&folder.path().join("geoclaim-demo/features.gpkg"), applied);
