@@ -8,6 +8,7 @@ mod countries;
 mod covers;
 mod damage;
 mod demo;
+mod exits;
 mod extents;
 mod faults;
 mod filter;

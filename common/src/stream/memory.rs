@@ -70,6 +70,14 @@ impl MemorySource {
         }
     }
 
+    /// Numbers the records from this offset on, as in a partition that is read further.
+    #[must_use]
+    pub fn from_offset(mut self, first: i64) -> Self {
+        let records: Vec<_> = self.records.map(|(offset, record)| (first + offset, record)).collect();
+        self.records = records.into_iter();
+        self
+    }
+
     /// Returns a handle on the watermark, which outlives the source.
     pub fn watermark(&self) -> Arc<Mutex<Watermark>> {
         Arc::clone(&self.watermark)
