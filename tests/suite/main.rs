@@ -14,4 +14,5 @@ mod faults;
 mod filter;
 mod interop;
 mod order;
+mod reload;
 mod support;
