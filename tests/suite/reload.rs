@@ -45,7 +45,7 @@ fn areas(has_pair: bool) -> String {
 
 /// Replaces the file: by a rename, in place, or in place with a pause in the middle; sometimes with one that is no good.
 async fn replace(file: &Path, round: usize) {
-    let text = if round % 7 == 6 { "{\"type\":\"Feature\",".to_owned() } else { areas(round % 2 == 0) };
+    let text = if round % 7 == 6 { "{\"type\":\"Feature\",".to_owned() } else { areas(round.is_multiple_of(2)) };
     match round % 3 {
         0 => {
             let beside = file.with_extension("new");
