@@ -3,7 +3,9 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use geoclaim_common::{Fault, kafka::KafkaSettings};
 
-use crate::commands::{consume::ConsumeArgs, demo::DemoArgs, extent::ExtentArgs, inspect::InspectArgs, publish::PublishArgs};
+use crate::commands::{
+    consume::ConsumeArgs, demo::DemoArgs, extent::ExtentArgs, inspect::InspectArgs, plan::PlanArgs, publish::PublishArgs,
+};
 
 /// The claim check for oversized GeoJSON: large bodies go to object storage, small envelopes to Kafka, and each event
 /// is applied once.
@@ -26,6 +28,8 @@ pub(crate) enum Command {
     Consume(ConsumeArgs),
     /// Print bbox, vertex count and size of each feature, one JSON line each
     Extent(ExtentArgs),
+    /// Before going live: sizes, the inline limit they suggest, and what each area would fetch by each filter
+    Plan(PlanArgs),
     /// Read envelopes as a person would
     Inspect(InspectArgs),
 }

@@ -30,6 +30,11 @@ impl Progress {
         Self(bar)
     }
 
+    /// Says on the line how far it is.
+    pub(crate) fn message(&self, message: &str) {
+        self.0.set_message(message.to_owned());
+    }
+
     /// Says something above the line.
     pub(crate) fn say(&self, say: impl FnOnce()) {
         self.0.suspend(say);

@@ -33,6 +33,7 @@ pub mod identity;
 pub mod publish;
 pub mod put;
 pub mod read;
+pub mod sizes;
 
 pub use identity::IdRule;
 pub use publish::{Problem, PublishCounters, PublishReport, PublishSettings, Publisher, Source};

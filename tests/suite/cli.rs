@@ -39,6 +39,23 @@ fn a_wrong_command_line_is_status_2_and_says_what_to_do() {
 }
 
 #[test]
+fn a_plan_of_what_is_partly_no_good_counts_the_rest() {
+    let text = lines(&[large("a"), point("b", 1.0, 1.0), "{\"type\":\"Polygon\",\"coordinates\":3}".into()]);
+    let args = ["plan", "--aoi", "1,1,1.5,1.5", "--report", "json"];
+    let run = binary::run(&args, &[], text.as_bytes());
+    assert_eq!(run.code(), 1, "{}", run.stderr);
+    assert!(run.stderr.contains("-:3:"), "{}", run.stderr);
+    let report = run.report();
+    assert_eq!((&report["rejected"], &report["sizes"]["count"]), (&1.into(), &2.into()), "{report}");
+    assert_eq!(report["total"]["exact_bytes"], text.len() - 2 - text.lines().last().unwrap().len() - 1, "both meet it");
+    let table = binary::run(&args[..3], &[], point("b", 1.0, 1.0).as_bytes());
+    assert_eq!(table.code(), 0, "{}", table.stderr);
+    for words in ["1 features", "--inline-limit 1024", "planar box", "bbox + cover", "all areas, summed"] {
+        assert!(table.stdout.contains(words), "{words}: {}", table.stdout);
+    }
+}
+
+#[test]
 fn a_topic_or_bucket_that_is_not_there_is_named() {
     let Some(real) = Real::get() else { return };
     let place = real.place("absent", 1);

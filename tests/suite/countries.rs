@@ -152,3 +152,26 @@ fn envelopes(place: &Place) -> Vec<Value> {
     assert_eq!(run.code(), 0, "{}", run.stderr);
     run.lines()
 }
+
+#[test]
+fn the_plan_says_what_each_filter_would_fetch() {
+    let Some(countries) = require("countries-land-10m", datasets::countries()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("aoi.geojson"), area_file(&AREAS)).unwrap();
+    let args = ["plan", "--aoi", "aoi.geojson", "--report", "json", countries.to_str().unwrap()];
+    let run = binary::run_in(&args, &[], b"", Some(folder.path()));
+    assert_eq!(run.code(), 0, "{}", run.stderr);
+    let report = run.report();
+    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} in {report}"));
+
+    assert_eq!(number(&report["sizes"]["count"]), 250);
+    assert_eq!(number(&report["sizes"]["above_count"]), 2, "one in a hundred");
+    for (area, expected) in report["areas"].as_array().unwrap().iter().zip(expected(&countries)) {
+        assert_eq!(number(&area["exact_features"]), expected.len() as u64, "{area}");
+    }
+    let [planar, bbox, cover, exact] =
+        ["planar_bytes", "bbox_bytes", "cover_bytes", "exact_bytes"].map(|name| number(&report["total"][name]));
+    // The design's measurements of these countries and areas, in tenths of a megabyte.
+    assert_eq!([planar, bbox, exact].map(|bytes| (bytes + 50_000) / 100_000), [4_018, 1_743, 907], "{report}");
+    assert!(exact <= cover && cover * 100 <= exact * 102, "{report}");
+}

@@ -4,6 +4,7 @@ pub(crate) mod consume;
 pub(crate) mod demo;
 pub(crate) mod extent;
 pub(crate) mod inspect;
+pub(crate) mod plan;
 pub(crate) mod publish;
 
 use std::process::ExitCode;
@@ -17,6 +18,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Publish(args) => publish::run(args).await,
         Command::Consume(args) => consume::run(args).await,
         Command::Extent(args) => extent::run(args).await,
+        Command::Plan(args) => plan::run(args).await,
         Command::Inspect(args) => inspect::run(args).await,
     }
 }

@@ -61,15 +61,28 @@ impl AreaIndex {
     /// Tells whether a cover meets any area. Never says no when the geometry in the cover meets an area; says yes in vain
     /// only where the cover is larger than the geometry.
     pub fn meets_cover(&self, cover: &Cover) -> bool {
-        cover.bbox().planar().any(|planar| {
-            let mut near = self.boxes.locate_in_envelope_intersecting(aabb(planar));
-            near.any(|entry| {
-                let (low, high) = (entry.geom().lower(), entry.geom().upper());
-                let is_box = is_box(self.polygon(entry.data));
-                let test = |piece| is_box || self.edges(entry.data).meet(piece);
-                cover.any_within([low[0], low[1], high[0], high[1]], test)
-            })
-        })
+        self.met_by_cover(cover).next().is_some()
+    }
+
+    /// Returns the places, in [`AreaIndex::areas`], of the areas whose boxes a planar box meets.
+    pub fn near(&self, planar: [f64; 4]) -> BTreeSet<usize> {
+        self.boxes.locate_in_envelope_intersecting(aabb(planar)).map(|entry| entry.data.area).collect()
+    }
+
+    /// Returns the places, in [`AreaIndex::areas`], of the areas that a cover meets.
+    pub fn near_cover(&self, cover: &Cover) -> BTreeSet<usize> {
+        self.met_by_cover(cover).map(|slot| slot.area).collect()
+    }
+
+    fn met_by_cover<'a>(&'a self, cover: &'a Cover) -> impl Iterator<Item = Slot> + 'a {
+        let near = cover.bbox().planar().flat_map(|planar| self.boxes.locate_in_envelope_intersecting(aabb(planar)));
+        let met = near.filter(|entry| {
+            let (low, high) = (entry.geom().lower(), entry.geom().upper());
+            let is_box = is_box(self.polygon(entry.data));
+            let test = |piece| is_box || self.edges(entry.data).meet(piece);
+            cover.any_within([low[0], low[1], high[0], high[1]], test)
+        });
+        met.map(|entry| entry.data)
     }
 
     /// Returns the polygons whose boxes the box meets, each once, in order.

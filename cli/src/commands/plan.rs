@@ -1,0 +1,141 @@
+//! `geoclaim plan`.
+
+use std::process::ExitCode;
+
+use geoclaim_common::{
+    Timestamp,
+    extent::{MeasureOptions, measure},
+    limits,
+};
+use geoclaim_consumer::plan::{FetchPlan, FetchReport, Fetches};
+use geoclaim_producer::{
+    IdRule, PublishSettings,
+    publish::{Origin, at, plan},
+    read::{RawBody, ReadOptions, ReadProblem, Reader},
+    sizes::{SizeReport, Sizes},
+};
+use serde::Serialize;
+
+use super::publish::{InputArgs, sources};
+use crate::{
+    areas,
+    args::ReportArgs,
+    console::{self, strong},
+    failure::{Failure, status},
+    progress::Progress,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PlanArgs {
+    /// Areas of interest: a GeoJSON file of features with ids, or one box as WEST,SOUTH,EAST,NORTH
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    aoi: String,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+#[derive(Serialize)]
+struct Report {
+    sizes: SizeReport,
+    rejected: u64,
+    #[serde(flatten)]
+    fetches: FetchReport,
+}
+
+pub(crate) async fn run(args: PlanArgs) -> Result<ExitCode, Failure> {
+    let progress = Progress::of_work();
+    let planning = {
+        let progress = progress.clone();
+        // Reading and measuring block, and nothing else goes on.
+        tokio::task::spawn_blocking(move || plan_all(&args, &progress).map(|report| (args, report)))
+    };
+    let (args, report) = progress.during(planning, |_| ()).await.map_err(|error| Failure::wrong(error.to_string()))??;
+    if args.report.is_json() {
+        console::json(&report)?;
+    } else {
+        tell(&report)?;
+    }
+    Ok(status(report.rejected > 0))
+}
+
+fn plan_all(args: &PlanArgs, progress: &Progress) -> Result<Report, Failure> {
+    let mut fetches = FetchPlan::new(areas::read(&args.aoi)?);
+    let (mut sizes, mut rejected) = (Sizes::default(), 0);
+    let measuring = MeasureOptions { cover_bytes: limits::COVER_BYTES, ..args.input.measure() };
+    for source in sources(&args.input.files)? {
+        let name = source.name().to_owned();
+        let opened = source.open().map_err(|error| Failure::misuse(format!("{name}: {error}")))?;
+        let options =
+            ReadOptions { taken: args.input.taken(), most_bytes: args.input.max_body.as_u64(), crs: measuring.scan.crs };
+        for item in Reader::new(opened, options) {
+            if let Err(ReadProblem { place, problem }) = item.and_then(|raw| look(&raw, &measuring, &mut sizes, &mut fetches)) {
+                rejected += 1;
+                progress.say(|| console::error(&format!("{}: {problem}", at(&name, &place))));
+            }
+            progress.message(&format!("{} features", sizes.count() + rejected));
+        }
+    }
+    Ok(Report { sizes: sizes.report(), rejected, fetches: fetches.report() })
+}
+
+/// Takes a body into account.
+fn look(raw: &RawBody, measuring: &MeasureOptions, sizes: &mut Sizes, fetches: &mut FetchPlan) -> Result<(), ReadProblem> {
+    // Identity is of no account here, and any inline body will do.
+    let (id_rule, inline_limit_bytes) = (IdRule::Index, usize::MAX);
+    let plain = MeasureOptions { cover_bytes: 0, ..*measuring };
+    let settings = PublishSettings { id_rule, inline_limit_bytes, measure: plain, ..PublishSettings::default() };
+    let origin = Origin { source: "plan", run_place: 0, occurred_at: Timestamp::from_millis(0) };
+    let inline = plan(raw, origin, &settings).map_err(|(place, problem)| ReadProblem { place, problem })?;
+    let wrong = |error: geoclaim_common::geojson::ScanError| ReadProblem {
+        place: raw.place.within(&raw.bytes, &error),
+        problem: error.problem.clone(),
+    };
+    let (extent, _) = measure(&raw.bytes, measuring).map_err(wrong)?;
+    fetches.add(&raw.bytes, &extent, &measuring.scan).map_err(wrong)?;
+    sizes.add(raw.bytes.len() as u64, inline.record.bytes() as u64);
+    Ok(())
+}
+
+fn tell(Report { sizes, rejected, fetches }: &Report) -> Result<(), Failure> {
+    let bytes = console::bytes;
+    let mut text = format!(
+        "{} features, {}: half are at most {}, p90 {}, p99 {}, p99.9 {}, the largest {}\n",
+        strong(sizes.count),
+        bytes(sizes.bytes),
+        bytes(sizes.p50),
+        bytes(sizes.p90),
+        bytes(sizes.p99),
+        bytes(sizes.p99_9),
+        bytes(sizes.max)
+    );
+    text += &format!(
+        "--inline-limit {} keeps 99 in 100 inline; the {} above it hold {:.1} % of the bytes\n",
+        strong(sizes.inline_limit),
+        sizes.above_count,
+        100.0 * sizes.above_share
+    );
+    if *rejected > 0 {
+        text += &format!("{rejected} are no good and not counted\n");
+    }
+    text += &format!("\n{:<24}{:>20}{:>20}{:>20}{:>20}\n", "bytes (features)", "planar box", "RFC bbox", "bbox + cover", "exact");
+    for area in &fetches.areas {
+        text += &row(&console::printable(&area.id), &area.fetches);
+    }
+    text += &row("all areas, summed", &fetches.total);
+    text += &row("one consumer of all", &fetches.together);
+    console::out(&text)
+}
+
+fn row(name: &str, fetches: &Fetches) -> String {
+    let cell = |bytes: u64, features: u64| format!("{} ({features})", console::bytes(bytes));
+    let cells = [
+        cell(fetches.planar_bytes, fetches.planar_features),
+        cell(fetches.bbox_bytes, fetches.bbox_features),
+        cell(fetches.cover_bytes, fetches.cover_features),
+        cell(fetches.exact_bytes, fetches.exact_features),
+    ];
+    let short: String = name.chars().take(23).collect();
+    format!("{short:<24}{:>20}{:>20}{:>20}{:>20}\n", cells[0], cells[1], cells[2], cells[3])
+}
