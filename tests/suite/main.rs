@@ -15,4 +15,5 @@ mod filter;
 mod interop;
 mod order;
 mod reload;
+mod reread;
 mod support;
