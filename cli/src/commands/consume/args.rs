@@ -1,0 +1,68 @@
+//! The flags of `geoclaim consume`.
+
+use bytesize::ByteSize;
+use clap::{Args, ValueEnum};
+use geoclaim_common::{fault::RetrySettings, limits};
+
+use crate::{
+    args::{KafkaArgs, ReportArgs, StoreArgs},
+    sinks::SinkTarget,
+};
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum LeftArg {
+    /// It is removed
+    Remove,
+    /// It stays, with the time at which it left
+    Mark,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConsumeArgs {
+    /// Areas of interest: a GeoJSON file of features with ids, which is read again when it changes, or one box as
+    /// WEST,SOUTH,EAST,NORTH
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    pub(super) aoi: String,
+    /// The consumer group
+    #[arg(long, env = "GEOCLAIM_GROUP", default_value = "geoclaim")]
+    pub(super) group: String,
+    /// The name that the ledger is kept under [default: the group]
+    #[arg(long, value_name = "NAME")]
+    pub(super) consumer: Option<String>,
+    /// Where effects go: gpkg:FILE or stdout:
+    #[arg(long, env = "GEOCLAIM_SINK", default_value = "gpkg:geoclaim.gpkg")]
+    pub(super) sink: SinkTarget,
+    /// Where envelopes go that cannot be applied [default: TOPIC.dead-letters]
+    #[arg(long, env = "GEOCLAIM_DEAD_LETTER_TOPIC", value_name = "TOPIC")]
+    pub(super) dead_letter_topic: Option<String>,
+    /// Stop at the end of the topic instead of waiting for more
+    #[arg(short = 'e', long, visible_alias = "exit-at-end")]
+    pub(super) until_end: bool,
+    /// Read the topic from its start to its end, through the same ledger, beside the group and its offsets
+    #[arg(long)]
+    pub(super) from_start: bool,
+    /// Of the areas, look for these only: those that were added after the topic had been read
+    #[arg(long, value_name = "ID", value_delimiter = ',', num_args = 1.., requires = "from_start")]
+    pub(super) areas_only: Vec<String>,
+    /// What becomes of a feature in the sink that leaves the areas
+    #[arg(long, value_name = "HOW", default_value = "remove")]
+    pub(super) on_left: LeftArg,
+    /// How many bytes of bodies may be held at once
+    #[arg(long, value_name = "BYTES", env = "GEOCLAIM_MEMORY_BUDGET", default_value_t = ByteSize(limits::CONSUME_IN_FLIGHT_BYTES))]
+    pub(super) memory_budget: ByteSize,
+    /// The largest body that is fetched
+    #[arg(long, value_name = "BYTES", default_value_t = ByteSize(limits::BODY_BYTES))]
+    pub(super) max_body: ByteSize,
+    /// How many records of a partition are worked on at once
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub(super) concurrency: usize,
+    /// How long a missing body of a new envelope is waited for
+    #[arg(long, value_name = "SECONDS", default_value_t = RetrySettings::default().fresh_window_seconds)]
+    pub(super) fresh_window: u64,
+    #[command(flatten)]
+    pub(super) kafka: KafkaArgs,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+    #[command(flatten)]
+    pub(super) report: ReportArgs,
+}
