@@ -9,7 +9,7 @@ use geoclaim_common::{
 };
 use serde::Serialize;
 
-use crate::aoi::{Area, AreaIndex, refine};
+use crate::aoi::{Area, AreaIndex, refine_places};
 
 /// Features and bytes that would be fetched by each filter, from the coarsest to the exact one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -98,8 +98,7 @@ impl FetchPlan {
         let cover = Cover::new(*bbox, extent.cells.as_ref()).ok();
         let by_bbox: BTreeSet<usize> = bbox.planar().flat_map(|planar| self.index.near(planar)).collect();
         let by_cover = cover.map_or_else(|| by_bbox.clone(), |cover| self.index.near_cover(&cover));
-        let ids = refine(body, bbox, &self.index, options)?;
-        let exact = by_cover.iter().copied().filter(|area| ids.contains(&self.index.areas()[*area].id)).collect();
+        let exact = refine_places(body, bbox, &self.index, options)?;
         Ok(Some(Met { planar: self.index.near(planar.0), bbox: by_bbox, cover: by_cover, exact }))
     }
 
@@ -107,8 +106,8 @@ impl FetchPlan {
     pub fn report(self) -> FetchReport {
         let mut total = Fetches::default();
         self.areas.iter().for_each(|fetches| total.add(fetches));
-        let named = self.index.areas().iter().zip(self.areas);
-        let areas = named.map(|(area, fetches)| AreaFetches { id: area.id.to_string(), fetches }).collect();
+        let named = self.index.ids().iter().zip(self.areas);
+        let areas = named.map(|(id, fetches)| AreaFetches { id: id.to_string(), fetches }).collect();
         FetchReport { areas, total, together: self.together }
     }
 }

@@ -46,7 +46,7 @@ pub async fn watch(path: &Path, areas: Arc<LiveAreas>, tell: impl Fn(Reload)) {
         }
         match read(path, seen.0.as_ref()).await {
             Read::Areas(set) => {
-                let count = set.all().areas().len();
+                let count = set.all().ids().len();
                 areas.replace(set);
                 tell(Reload::Loaded(count));
             }

@@ -6,13 +6,15 @@
 
 mod area;
 mod around;
+mod edges;
 mod file;
 mod index;
 mod live;
 mod refine;
+mod shape;
 
 pub use area::Area;
 pub use file::{AreaError, parse_areas, parse_box};
 pub use index::AreaIndex;
 pub use live::{AreaSet, LiveAreas, Reach};
-pub use refine::refine;
+pub use refine::{refine, refine_places};

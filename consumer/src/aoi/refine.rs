@@ -5,26 +5,19 @@
 //! `Intersects` says of whole geometries, with `geo`'s exact predicates, but nothing of the body is kept: crossings of
 //! a ray are counted as its segments come.
 
+mod probes;
+
 use std::{collections::BTreeSet, sync::Arc};
 
-use geo::{
-    Coord, Intersects, Line, Polygon,
-    kernels::{Kernel, Orientation, RobustKernel},
-};
+use geo::{Coord, Line};
 use geoclaim_common::{
     Bbox,
     extent::{Edges, turns_of},
     geojson::{GeometryType, Position, ScanError, ScanOptions, Visitor, scan},
 };
 
-use super::{
-    AreaIndex,
-    area::bounds_of_rings,
-    index::{EdgeIndex, Slot},
-};
-
-/// Longitudes are within ten turns, see [`geoclaim_common::limits::LONGITUDE_DEGREES`].
-const TURNS: i32 = 10;
+use super::{AreaIndex, edges::bounds_of, shape::Shape};
+use probes::{Probe, Probes};
 
 /// Returns the ids of the areas that the body meets; boundaries count. `bbox` is the body's.
 ///
@@ -34,33 +27,30 @@ const TURNS: i32 = 10;
 /// # Errors
 /// What [`scan`] rejects.
 pub fn refine(body: &[u8], bbox: &Bbox, index: &AreaIndex, options: &ScanOptions) -> Result<Vec<Arc<str>>, ScanError> {
-    let slots: Vec<Slot> = index.candidates(bbox).into_iter().collect();
-    let mut refine = Refine::new(&slots, index);
-    scan(body, options, &mut refine)?;
-    let met: BTreeSet<usize> = slots
-        .iter()
-        .zip(&refine.candidates)
-        .filter(|(_, candidate)| refine.is_ambiguous || candidate.is_met)
-        .map(|(slot, _)| slot.area)
-        .collect();
-    Ok(met.into_iter().map(|area| Arc::clone(&index.areas()[area].id)).collect())
+    let met = refine_places(body, bbox, index, options)?;
+    Ok(met.into_iter().map(|area| Arc::clone(&index.ids()[area])).collect())
 }
 
-/// A polygon of an area, and what is known of the body and it.
-struct Candidate<'a> {
-    edges: &'a EdgeIndex,
-    bounds: [f64; 4],
-    is_met: bool,
-    /// A vertex of the polygon.
-    probe: Coord,
-    /// For each turn, how often the current ring winds around the probe.
-    windings: [i32; (2 * TURNS + 1) as usize],
-    /// For each turn a bit: whether the probe is within the current part so far.
-    part: u32,
+/// As [`refine`], and returns the areas' places in the index.
+///
+/// # Errors
+/// What [`scan`] rejects.
+pub fn refine_places(body: &[u8], bbox: &Bbox, index: &AreaIndex, options: &ScanOptions) -> Result<BTreeSet<usize>, ScanError> {
+    let mut refine = Refine::new(bbox, index);
+    scan(body, options, &mut refine)?;
+    let is_met = |shape: &&u32| refine.is_ambiguous || refine.is_met[**shape as usize];
+    Ok(refine.candidates.iter().filter(is_met).map(|shape| index.area_of(*shape)).collect())
 }
 
 struct Refine<'a> {
-    candidates: Vec<Candidate<'a>>,
+    index: &'a AreaIndex,
+    /// The shapes whose boxes the body's box meets, and the box of them all.
+    candidates: Vec<u32>,
+    around: [f64; 4],
+    /// Of each shape of the index, whether the body is known to meet it, and of how many candidates it is not.
+    is_met: Vec<bool>,
+    unmet: usize,
+    probes: Probes,
     is_ambiguous: bool,
     in_rings: bool,
     rings: usize,
@@ -70,24 +60,61 @@ struct Refine<'a> {
 }
 
 impl<'a> Refine<'a> {
-    fn new(slots: &[Slot], index: &'a AreaIndex) -> Self {
-        let candidates = slots.iter().filter_map(|slot| Candidate::new(index.polygon(*slot), index.edges(*slot))).collect();
-        Self { candidates, is_ambiguous: false, in_rings: false, rings: 0, line: None, edges: None }
+    fn new(bbox: &Bbox, index: &'a AreaIndex) -> Self {
+        let mut shapes: Vec<Shape<'_>> = bbox.planar().flat_map(|planar| index.shapes_near(planar)).collect();
+        shapes.sort_unstable_by_key(|shape| shape.number);
+        shapes.dedup_by_key(|shape| shape.number);
+        let around = shapes.iter().fold(NOWHERE, |[w, s, e, n], Shape { bounds: [west, south, east, north], .. }| {
+            [w.min(*west), s.min(*south), e.max(*east), n.max(*north)]
+        });
+        let probes = shapes.iter().map(|shape| Probe { at: shape.probe(), shape: shape.number });
+        Self {
+            index,
+            around,
+            is_met: vec![false; index.shape_count()],
+            unmet: shapes.len(),
+            probes: Probes::new(probes.collect()),
+            candidates: shapes.iter().map(|shape| shape.number).collect(),
+            is_ambiguous: false,
+            in_rings: false,
+            rings: 0,
+            line: None,
+            edges: None,
+        }
     }
 
     fn vertex(&mut self, at: Coord) {
-        for candidate in self.candidates.iter_mut().filter(|candidate| !candidate.is_met) {
-            candidate.is_met = turns(at.x, at.x).any(|turn| candidate.holds(shifted(at, turn)));
+        for turn in turns(at.x, at.x) {
+            let at = shifted(at, turn);
+            self.meet([at.x, at.y, at.x, at.y], |shape| shape.holds(at));
         }
     }
 
     fn segment(&mut self, segment: Line) {
+        if self.unmet == 0 {
+            return;
+        }
         let (west, east) = (segment.start.x.min(segment.end.x), segment.start.x.max(segment.end.x));
-        for candidate in self.candidates.iter_mut().filter(|candidate| !candidate.is_met) {
-            candidate.is_met = turns(west, east)
-                .any(|turn| candidate.meets(&Line::new(shifted(segment.start, turn), shifted(segment.end, turn))));
-            if self.in_rings {
-                candidate.cross(&segment);
+        for turn in turns(west, east) {
+            let turned = Line::new(shifted(segment.start, turn), shifted(segment.end, turn));
+            self.meet(bounds_of(&turned), |shape| shape.meets_segment(&turned));
+        }
+        if self.in_rings {
+            self.probes.segment(&segment, |shape| self.is_met[shape as usize]);
+        }
+    }
+
+    /// Looks which shapes near a planar box are met.
+    fn meet(&mut self, near: [f64; 4], test: impl Fn(&Shape<'_>) -> bool) {
+        let ([west, south, east, north], [w, s, e, n]) = (near, self.around);
+        if east < w || west > e || north < s || south > n {
+            return;
+        }
+        for shape in self.index.shapes_near(near) {
+            let is_met = &mut self.is_met[shape.number as usize];
+            if !*is_met && test(&shape) {
+                *is_met = true;
+                self.unmet = self.unmet.saturating_sub(1);
             }
         }
     }
@@ -100,13 +127,13 @@ impl Visitor for Refine<'_> {
 
     fn begin_part(&mut self) {
         self.rings = 0;
-        self.candidates.iter_mut().for_each(|candidate| candidate.part = 0);
+        self.probes.begin_part();
     }
 
     fn begin_line(&mut self) {
         self.edges = Some(Edges::default());
         self.line = None;
-        self.candidates.iter_mut().for_each(|candidate| candidate.windings.fill(0));
+        self.probes.begin_ring();
     }
 
     #[inline]
@@ -134,65 +161,15 @@ impl Visitor for Refine<'_> {
             if first != last {
                 self.segment(Line::new(last, first));
             }
-            let is_exterior = self.rings == 0;
-            for candidate in &mut self.candidates {
-                let within = candidate.within_ring();
-                candidate.part = if is_exterior { within } else { candidate.part & !within };
-            }
+            self.probes.end_ring(self.rings == 0);
             self.rings += 1;
         }
     }
 
     fn end_part(&mut self) {
-        for candidate in &mut self.candidates {
-            candidate.is_met |= candidate.part != 0;
-            candidate.part = 0;
-        }
-    }
-}
-
-impl<'a> Candidate<'a> {
-    fn new(polygon: &'a Polygon, edges: &'a EdgeIndex) -> Option<Self> {
-        let probe = *polygon.exterior().0.first()?;
-        let bounds = bounds_of_rings(polygon);
-        Some(Self { edges, bounds, is_met: false, probe, windings: [0; (2 * TURNS + 1) as usize], part: 0 })
-    }
-
-    fn holds(&self, at: Coord) -> bool {
-        let [west, south, east, north] = self.bounds;
-        at.x >= west && at.x <= east && at.y >= south && at.y <= north && self.edges.hold(at, east)
-    }
-
-    fn meets(&self, segment: &Line) -> bool {
-        let [west, south, east, north] = self.bounds;
-        let (a, b) = (segment.start, segment.end);
-        let apart = a.x.max(b.x) < west || a.x.min(b.x) > east || a.y.max(b.y) < south || a.y.min(b.y) > north;
-        !apart && self.edges.near(segment).any(|edge| edge.intersects(segment))
-    }
-
-    /// Returns, for each turn, a bit that says whether the ring winds around the probe; as in `geo`, a ring that
-    /// crosses itself holds whatever it winds around.
-    fn within_ring(&self) -> u32 {
-        self.windings.iter().enumerate().filter(|(_, winding)| **winding != 0).fold(0, |bits, (turn, _)| bits | 1 << turn)
-    }
-
-    /// Counts whether a ray from the probe crosses the segment. The ray runs towards the nearer end of the Earth's
-    /// turns (east for turns to the east, west for the others), so that a segment within ±180 concerns turn 0 alone.
-    fn cross(&mut self, segment: &Line) {
-        let (a, b) = (segment.start, segment.end);
-        if (a.y > self.probe.y) == (b.y > self.probe.y) {
-            return;
-        }
-        let in_range = a.x.abs() <= 180.0 && b.x.abs() <= 180.0 && self.probe.x.abs() <= 180.0;
-        let turns = if in_range { 0..=0 } else { -TURNS..=TURNS };
-        for turn in turns {
-            let probe = shifted(self.probe, -turn);
-            let (low, high) = if a.y < b.y { (a, b) } else { (b, a) };
-            let probe_is_left = RobustKernel::orient2d(low, high, probe) == Orientation::CounterClockwise;
-            let crosses = if turn >= 0 { probe_is_left } else { !probe_is_left };
-            if crosses {
-                self.windings[(turn + TURNS) as usize] += if a.y < b.y { 1 } else { -1 };
-            }
+        for shape in self.probes.end_part() {
+            let is_met = &mut self.is_met[shape as usize];
+            self.unmet -= usize::from(!std::mem::replace(is_met, true));
         }
     }
 }
@@ -202,6 +179,9 @@ impl<'a> Candidate<'a> {
 fn turns(west: f64, east: f64) -> impl Iterator<Item = i32> {
     if west >= -180.0 && east <= 180.0 { 0..=0 } else { -turns_of(-west)..=turns_of(east) }
 }
+
+/// The box of no position.
+const NOWHERE: [f64; 4] = [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY];
 
 fn shifted(at: Coord, turns: i32) -> Coord {
     Coord { x: at.x - 360.0 * f64::from(turns), y: at.y }

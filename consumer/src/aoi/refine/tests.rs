@@ -1,4 +1,4 @@
-use geo::{LineString, MultiPolygon};
+use geo::{Intersects, LineString, MultiPolygon, Polygon};
 use geoclaim_common::extent::{MeasureOptions, measure};
 use proptest::prelude::*;
 
