@@ -97,4 +97,37 @@ proptest! {
         let theirs = MultiPolygon::new(polygons).intersects(&area_polygon);
         prop_assert_eq!(!ours.is_empty(), theirs);
     }
+
+    /// Many areas at once, boxes and triangles side by side, over rings with holes: each is met as if it were alone.
+    #[test]
+    fn of_many_areas_each_is_met_as_geo_says(
+        exteriors in rings(),
+        hole in proptest::collection::vec((-8..8, -8..8), 3..5),
+        has_frame: bool,
+        shift in prop_oneof![Just(0.0), 0.0..1.0],
+    ) {
+        let hole = ring(&hole, 1.1);
+        let frame = vec![(-9.2, -9.2), (9.2, -9.2), (9.2, 9.2), (-9.2, 9.2), (-9.2, -9.2)];
+        let mut coordinates: Vec<_> = exteriors.iter().map(|points| vec![ring(points, 1.0)]).collect();
+        if has_frame {
+            coordinates.push(vec![frame, hole]);
+        }
+        let text = format!(r#"{{"type":"MultiPolygon","coordinates":{}}}"#, serde_json::to_string(&coordinates).unwrap());
+        let polygon = |rings: &Vec<Vec<(f64, f64)>>| {
+            Polygon::new(rings[0].clone().into(), rings[1..].iter().map(|ring| ring.clone().into()).collect())
+        };
+        let body = MultiPolygon::new(coordinates.iter().map(polygon).collect());
+        let areas: Vec<Area> = (0..200).map(|n| {
+            let (x, y) = (f64::from(n % 20) - 10.0 + shift, f64::from(n / 10) - 10.0);
+            let corners = [(x, y), (x + 0.7, y), (x + 0.7, y + 0.7), (x, y + 0.7), (x, y)];
+            let corners = if n % 3 == 0 { corners.into_iter().filter(|at| *at != (x + 0.7, y)).collect() } else { corners.to_vec() };
+            Area { id: n.to_string().into(), polygons: vec![Polygon::new(corners.into(), vec![])] }
+        }).collect();
+        let theirs: BTreeSet<usize> =
+            areas.iter().enumerate().filter(|(_, area)| body.intersects(&area.polygons[0])).map(|(place, _)| place).collect();
+        let (extent, _) = measure(text.as_bytes(), &MeasureOptions::default()).unwrap();
+        let index = AreaIndex::new(areas);
+        let ours = refine_places(text.as_bytes(), &extent.bbox.unwrap(), &index, &ScanOptions::default()).unwrap();
+        prop_assert_eq!(ours, theirs);
+    }
 }

@@ -1,0 +1,175 @@
+//! One envelope against 1 to 1,000,000 areas, beside `rstar` alone and a linear scan, on one core; and what building a
+//! million takes. Measures and prints; asserts only that all three agree. `cargo bench -p geoclaim-tests --bench areas`
+
+use std::{hint::black_box, time::Instant};
+
+use geo::{LineString, Polygon};
+use geoclaim_common::{
+    Bbox,
+    cover::{Cells, Cover},
+    extent::{MeasureOptions, measure},
+    limits,
+};
+use geoclaim_consumer::aoi::{Area, AreaIndex, parse_areas};
+use geoclaim_tests::components::datasets;
+use peak_alloc::PeakAlloc;
+use rstar::{AABB, RTree, primitives::Rectangle};
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+const COUNTS: [usize; 4] = [1, 100, 10_000, 1_000_000];
+const ENVELOPES: usize = 2_000;
+const ROUNDS: usize = 5;
+const SEED: u64 = 20_261_202;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ mixed >> 31) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A box of `small` to `large` degrees, as often of one size as of another, between two latitudes.
+    fn planar(&mut self, [small, large]: [f64; 2], [south, north]: [f64; 2]) -> [f64; 4] {
+        let size = small * (large / small).powf(self.unit());
+        let [x, y] = [-180.0 + (360.0 - size) * self.unit(), south + (north - south - size) * self.unit()];
+        [x, y, x + size, y + size]
+    }
+}
+
+/// Areas in the north; nine in ten are boxes, the others hexagons.
+fn area(n: usize, random: &mut Random) -> Area {
+    let planar @ [west, south, east, north] = random.planar([0.01, 0.2], [0.0, 80.0]);
+    if !n.is_multiple_of(10) {
+        let [w, s, e, t] = planar;
+        return Area::from_bbox(format!("area-{n}"), &Bbox::new(w, s, e, t).unwrap());
+    }
+    let (x, y) = ((west + east) / 2.0, (south + north) / 2.0);
+    let corner = |sixth: i32| {
+        let angle = f64::from(sixth) * std::f64::consts::FRAC_PI_3;
+        (x + (east - x) * angle.cos(), y + (north - y) * angle.sin())
+    };
+    let hexagon = Polygon::new((0..=6).map(|sixth| corner(sixth % 6)).collect::<LineString>(), Vec::new());
+    Area { id: format!("area-{n}").into(), polygons: vec![hexagon] }
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let started = Instant::now();
+    let done = work();
+    (done, started.elapsed().as_secs_f64())
+}
+
+fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
+
+fn main() {
+    println!(
+        "seed {SEED}; medians of {ROUNDS} alternating rounds over {ENVELOPES} envelopes of 0.01 to 20 degrees, half of them"
+    );
+    println!("where no area is; nanoseconds an envelope");
+    println!("{:>9} {:>9} {:>9} {:>11} {:>9} {:>11}", "areas", "geoclaim", "rstar", "linear scan", "met", "real covers");
+    let covers = real_covers();
+    for count in COUNTS {
+        row(count, &covers);
+    }
+    build();
+}
+
+/// The bboxes and cells of the real countries, as they come in envelopes.
+fn real_covers() -> Vec<(Bbox, Option<Cells>)> {
+    let Ok(countries) = datasets::countries() else { return Vec::new() };
+    let collection: geojson::FeatureCollection =
+        std::fs::read_to_string(countries).unwrap().parse::<geojson::GeoJson>().unwrap().try_into().unwrap();
+    let options = MeasureOptions { cover_bytes: limits::COVER_BYTES, ..MeasureOptions::default() };
+    let extents = collection.features.iter().map(|feature| measure(feature.to_string().as_bytes(), &options).unwrap().0);
+    extents.filter_map(|extent| Some((extent.bbox?, extent.cells))).collect()
+}
+
+fn row(count: usize, covers: &[(Bbox, Option<Cells>)]) {
+    let mut random = Random(SEED);
+    let areas: Vec<Area> = (0..count).map(|n| area(n, &mut random)).collect();
+    let bounds: Vec<[f64; 4]> = areas.iter().map(bounds_of).collect();
+    let rects = bounds.iter().map(|[w, s, e, n]| Rectangle::from_corners([*w, *s], [*e, *n])).collect();
+    let (index, tree) = (AreaIndex::new(areas), RTree::bulk_load(rects));
+    let envelopes: Vec<Bbox> = (0..ENVELOPES)
+        .map(|_| random.planar([0.01, 20.0], [-80.0, 80.0]))
+        .map(|[w, s, e, n]| Bbox::new(w, s, e, n).unwrap())
+        .collect();
+    // A linear scan of a million takes its time: it has every twentieth envelope.
+    let few: Vec<Bbox> = envelopes.iter().step_by(if count > 10_000 { 20 } else { 1 }).copied().collect();
+    let linear = |bbox: &Bbox| bbox.planar().any(|planar| bounds.iter().any(|area| overlap(area, &planar)));
+    let alone = |bbox: &Bbox| {
+        bbox.planar()
+            .any(|[w, s, e, n]| tree.locate_in_envelope_intersecting(AABB::from_corners([w, s], [e, n])).next().is_some())
+    };
+    let mut seconds: [Vec<f64>; 4] = Default::default();
+    let mut met = [0; 3];
+    for _ in 0..ROUNDS {
+        let (ours, ours_s) = timed(|| envelopes.iter().filter(|bbox| index.meets(bbox)).count());
+        let (theirs, theirs_s) = timed(|| envelopes.iter().filter(|bbox| alone(bbox)).count());
+        let (scanned, scanned_s) = timed(|| few.iter().filter(|bbox| linear(bbox)).count());
+        let (_, covers_s) = timed(|| covers.iter().filter(|cover| black_box(meets(&index, cover))).count());
+        assert_eq!((ours, scanned), (theirs, few.iter().filter(|bbox| alone(bbox)).count()));
+        met = [ours, theirs, scanned];
+        let spent = [(ours_s, ENVELOPES), (theirs_s, ENVELOPES), (scanned_s, few.len()), (covers_s, covers.len())];
+        seconds.iter_mut().zip(spent).for_each(|(all, (spent, count))| all.push(spent / count as f64));
+    }
+    let [ours, theirs, scanned, covers] = seconds.map(|seconds| median(seconds) * 1e9);
+    println!(
+        "{count:>9} {ours:>9.0} {theirs:>9.0} {scanned:>11.0} {:>8.0}% {covers:>11.0}",
+        100.0 * met[0] as f64 / ENVELOPES as f64
+    );
+}
+
+/// As the consumer does: the bbox, then the cells.
+fn meets(index: &AreaIndex, (bbox, cells): &(Bbox, Option<Cells>)) -> bool {
+    index.meets(bbox) && index.meets_cover(&Cover::new(*bbox, cells.as_ref()).unwrap())
+}
+
+fn bounds_of(area: &Area) -> [f64; 4] {
+    let positions = area.polygons.iter().flat_map(|polygon| &polygon.exterior().0);
+    positions.fold([f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY], |[w, s, e, n], at| {
+        [w.min(at.x), s.min(at.y), e.max(at.x), n.max(at.y)]
+    })
+}
+
+fn overlap(a: &[f64; 4], b: &[f64; 4]) -> bool {
+    a[0] <= b[2] && b[0] <= a[2] && a[1] <= b[3] && b[1] <= a[3]
+}
+
+/// Reads a file of a million areas and builds the index, as a start of `consume` does.
+fn build() {
+    let count = COUNTS[COUNTS.len() - 1];
+    let mut random = Random(SEED);
+    let text: String = (0..count)
+        .map(|n| {
+            let [w, s, e, t] = random.planar([0.01, 0.2], [0.0, 80.0]);
+            format!("{{\"type\":\"Feature\",\"id\":\"area-{n}\",\"bbox\":[{w},{s},{e},{t}],\"geometry\":null}}\n")
+        })
+        .collect();
+    let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    let (areas, parsing) = timed(|| parse_areas(text.as_bytes()).unwrap());
+    let (index, building) = timed(|| AreaIndex::new(areas));
+    let (held, peak) = (ALLOCATOR.current_usage() - before, ALLOCATOR.peak_usage() - before);
+    let (rects, _) = timed(|| -> Vec<_> {
+        let mut random = Random(SEED);
+        let planar = (0..count).map(|_| random.planar([0.01, 0.2], [0.0, 80.0]));
+        planar.map(|[w, s, e, n]| Rectangle::from_corners([w, s], [e, n])).collect()
+    });
+    let (tree, alone) = timed(|| RTree::bulk_load(rects));
+    println!(
+        "a million boxes from a file of {:.0} MiB: read in {parsing:.2} s, built in {building:.2} s ({alone:.2} s for",
+        mib(text.len())
+    );
+    println!("rstar alone); the index holds {:.0} MiB, at most {:.0} MiB were held meanwhile", mib(held), mib(peak));
+    black_box((index, tree));
+}
