@@ -82,7 +82,7 @@ fn naming(words: &[&str]) -> Vec<String> {
 #[test]
 fn each_thing_of_the_outside_world_is_named_in_one_place() {
     assert!(naming(&["rdkafka"]).iter().all(|name| name.starts_with("common/src/kafka/")), "{:?}", naming(&["rdkafka"]));
-    assert_eq!(naming(&["rstar"]), ["consumer/src/aoi/index.rs"]);
+    assert_eq!(naming(&["rstar"]), ["consumer/src/aoi/tree.rs"]);
     assert_eq!(naming(&["\"geom\"", "geom/"]), ["common/src/key.rs"]);
     assert_eq!(naming(&["SystemTime", "Instant::now", "Timestamp::now", "Zoned::now"]), ["common/src/clock.rs"]);
     let printing = naming(&["println!", "eprintln!", "print!(", "io::stdout()", "io::stderr()"]);

@@ -6,27 +6,20 @@ use geo::{
     Coord, Intersects, Line, Polygon, Rect,
     kernels::{Kernel, Orientation, RobustKernel},
 };
-use rstar::{AABB, Envelope as _, RTree, primitives::GeomWithData, primitives::Rectangle};
 
-/// The edges of a polygon by their boxes.
+use super::tree::BoxTree;
+
+/// The edges of a polygon by their boxes, each with its ring; ring 0 is the exterior.
 #[derive(Debug)]
 pub(super) struct EdgeIndex {
-    edges: RTree<Edge>,
+    edges: BoxTree<(Line, usize)>,
 }
-
-/// An edge and its ring; ring 0 is the exterior.
-type Edge = GeomWithData<Rectangle<[f64; 2]>, (Line, usize)>;
 
 impl EdgeIndex {
     pub(super) fn new(polygon: &Polygon) -> Self {
         let rings = std::iter::once(polygon.exterior()).chain(polygon.interiors());
-        let edges = rings.enumerate().flat_map(|(ring, line)| {
-            line.lines().map(move |line| {
-                let [west, south, east, north] = bounds_of(&line);
-                Edge::new(Rectangle::from_corners([west, south], [east, north]), (line, ring))
-            })
-        });
-        Self { edges: RTree::bulk_load(edges.collect()) }
+        let edges = rings.enumerate().flat_map(|(ring, line)| line.lines().map(move |line| (bounds_of(&line), (line, ring))));
+        Self { edges: BoxTree::new(edges) }
     }
 
     /// Tells whether an edge and a segment have a point in common.
@@ -46,11 +39,11 @@ impl EdgeIndex {
     ///
     /// As in `geo`, a ring holds what it winds around, and a hole takes away what lies within it but not on it.
     pub(super) fn hold(&self, at: Coord) -> bool {
-        if !self.edges.root().envelope().contains_point(&[at.x, at.y]) {
+        let [west, south, east, north] = self.edges.bounds();
+        if at.x < west || at.x > east || at.y < south || at.y > north {
             return false;
         }
         let mut windings: BTreeMap<usize, i32> = BTreeMap::new();
-        let east = self.edges.root().envelope().upper()[0];
         for (line, ring) in self.near([at.x, at.y, east, at.y]) {
             if line.intersects(&at) {
                 return true;
@@ -68,8 +61,8 @@ impl EdgeIndex {
     }
 
     /// Returns the edges whose boxes meet a planar box, and their rings.
-    fn near(&self, [west, south, east, north]: [f64; 4]) -> impl Iterator<Item = &(Line, usize)> {
-        self.edges.locate_in_envelope_intersecting(AABB::from_corners([west, south], [east, north])).map(|edge| &edge.data)
+    fn near(&self, planar: [f64; 4]) -> impl Iterator<Item = &(Line, usize)> {
+        self.edges.near(planar).map(|(_, edge)| edge)
     }
 }
 

@@ -4,30 +4,28 @@ use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc};
 
 use geo::Polygon;
 use geoclaim_common::{Bbox, cover::Cover};
-use rstar::{AABB, RTree, primitives::GeomWithData, primitives::Rectangle};
 
 use super::{
     Area,
     area::bounds_of_rings,
     shape::{Outline, Shape},
+    tree::BoxTree,
 };
 
 /// A set of areas that answers which of them something may meet. Immutable once built.
 ///
-/// A box takes 68 bytes beside its id, so that a million of them fit where a service has some hundred megabytes.
+/// A box is held without its polygon, so that a million of them fit where a service has some hundred megabytes.
 #[derive(Debug)]
 pub struct AreaIndex {
     ids: Vec<Arc<str>>,
-    boxes: RTree<Entry>,
+    boxes: BoxTree<Slot>,
     /// The area of each shape, by the shape's number.
     areas: Vec<u32>,
     /// The polygons that are no boxes.
     outlines: Vec<Outline>,
 }
 
-/// The box of a shape.
-type Entry = GeomWithData<Rectangle<[f64; 2]>, Slot>;
-
+/// Which shape, and where the rest of it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot {
     number: u32,
@@ -38,30 +36,20 @@ struct Slot {
 impl AreaIndex {
     /// Builds the index of at most four billion polygons.
     pub fn new(areas: Vec<Area>) -> Self {
-        let mut index =
-            Self { ids: Vec::with_capacity(areas.len()), boxes: RTree::new(), areas: Vec::new(), outlines: Vec::new() };
-        let mut entries = Vec::with_capacity(areas.len());
+        let (mut ids, mut outlines) = (Vec::with_capacity(areas.len()), Vec::new());
+        let (mut places, mut entries) = (Vec::with_capacity(areas.len()), Vec::with_capacity(areas.len()));
         for Area { id, polygons } in areas {
             for polygon in polygons {
-                let [west, south, east, north] = bounds_of_rings(&polygon);
-                if west > east {
-                    continue; // It has no positions.
+                let bounds @ [west, _, east, _] = bounds_of_rings(&polygon);
+                if west <= east {
+                    let outline = keep(&mut outlines, polygon);
+                    entries.push((bounds, Slot { number: places.len() as u32, outline }));
+                    places.push(ids.len() as u32);
                 }
-                let number = index.areas.len() as u32;
-                index.areas.push(index.ids.len() as u32);
-                let slot = Slot { number, outline: index.outline(polygon) };
-                entries.push(Entry::new(Rectangle::from_corners([west, south], [east, north]), slot));
             }
-            index.ids.push(id);
+            ids.push(id);
         }
-        index.boxes = RTree::bulk_load(entries);
-        index
-    }
-
-    /// Keeps a polygon that is no box; returns its place, counted from one.
-    fn outline(&mut self, polygon: Polygon) -> Option<NonZeroU32> {
-        self.outlines.push(Outline::new(polygon)?);
-        NonZeroU32::new(self.outlines.len() as u32)
+        Self { ids, boxes: BoxTree::new(entries.into_iter()), areas: places, outlines }
     }
 
     /// Returns the ids of the areas in the order in which they were given. An area's *place* is its place among them.
@@ -105,17 +93,19 @@ impl AreaIndex {
         self.areas[shape as usize] as usize
     }
 
-    /// Returns the shapes whose boxes a planar box meets. Its sides must be in order, for `rstar` would silently put them
-    /// in order, and so turn a wrapped box into the rest of the world.
-    pub(super) fn shapes_near(&self, [west, south, east, north]: [f64; 4]) -> impl Iterator<Item = Shape<'_>> {
-        debug_assert!(west <= east && south <= north);
-        let near = self.boxes.locate_in_envelope_intersecting(AABB::from_corners([west, south], [east, north]));
-        near.map(|entry| {
-            let ([west, south], [east, north]) = (entry.geom().lower(), entry.geom().upper());
-            let outline = entry.data.outline.map(|place| &self.outlines[place.get() as usize - 1]);
-            Shape { number: entry.data.number, bounds: [west, south, east, north], outline }
+    /// Returns the shapes whose boxes a planar box meets.
+    pub(super) fn shapes_near(&self, planar: [f64; 4]) -> impl Iterator<Item = Shape<'_>> {
+        self.boxes.near(planar).map(|(bounds, slot)| {
+            let outline = slot.outline.map(|place| &self.outlines[place.get() as usize - 1]);
+            Shape { number: slot.number, bounds, outline }
         })
     }
+}
+
+/// Keeps a polygon unless it is a box; returns its place, counted from one.
+fn keep(outlines: &mut Vec<Outline>, polygon: Polygon) -> Option<NonZeroU32> {
+    outlines.push(Outline::new(polygon)?);
+    NonZeroU32::new(outlines.len() as u32)
 }
 
 #[cfg(test)]
@@ -142,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_box_is_held_without_its_polygon() {
-        assert_eq!(size_of::<Entry>(), 40);
+        assert_eq!(size_of::<Slot>(), 8);
         let triangle = br#"{"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[0,0]]]}"#;
         let index = AreaIndex::new(vec![
             Area::from_bbox("box", &bbox(5.0, 5.0, 6.0, 6.0)),

@@ -12,6 +12,7 @@ mod index;
 mod live;
 mod refine;
 mod shape;
+mod tree;
 
 pub use area::Area;
 pub use file::{AreaError, parse_areas, parse_box};
