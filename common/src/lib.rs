@@ -56,6 +56,7 @@ pub mod geojson;
 pub mod kafka;
 pub mod key;
 pub mod limits;
+pub mod reproject;
 pub mod store;
 pub mod stream;
 pub mod telemetry;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use geoclaim_common::{
     cover::Cover,
     extent::Extent,
-    geojson::{Position, ScanError, ScanOptions, Visitor, scan},
+    geojson::{Position, ScanError, ScanOptions, Visitor},
+    reproject::scan,
 };
 use serde::Serialize;
 

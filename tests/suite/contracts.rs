@@ -11,6 +11,7 @@ use std::{
 use geoclaim_common::{
     Body, Fault, FaultKind,
     fault::RetrySettings,
+    geojson::CrsMember,
     kafka::{EmbeddedBroker, KafkaSettings, KafkaSink, KafkaSource, SourceEnd, SourceSettings},
     store::{self, LocalDirectory, Store},
     stream::{AdmitAll, EnvelopeSink, EnvelopeSource, OutgoingRecord, Position, SourceEvent},
@@ -71,7 +72,8 @@ fn change(feature: &str, event: &str, version: Option<i64>, x: i32) -> Change {
         r#"{{"type":"Feature","id":"{feature}","properties":{{"x":{x}}},"geometry":{{"type":"Point","coordinates":[{x},1]}}}}"#
     );
     let (extent, outline) = geoclaim_common::extent::measure(body.as_bytes(), &Default::default()).unwrap();
-    let state = State { areas: vec!["area".into()], body: BodyBytes::Inline(body.into()), extent, outline };
+    let state =
+        State { areas: vec!["area".into()], crs: CrsMember::Refuse, body: BodyBytes::Inline(body.into()), extent, outline };
     of_kind(feature, event, version, ChangeKind::Hold(Box::new(state)))
 }
 

@@ -8,9 +8,10 @@ use geoclaim_common::{
     Fault,
     clock::SystemClock,
     extent::{LongEdges, MeasureOptions},
-    geojson::{CrsMember, ScanOptions, Validity},
+    geojson::{CrsMember, Epsg, ScanOptions, Validity, is_wgs84},
     kafka::{KafkaSettings, KafkaSink, NewTopic, TopicFacts, create_topic, topic_facts},
     limits,
+    reproject::Transform,
     store::{self, LocalDirectory},
 };
 use geoclaim_producer::{IdRule, PublishReport, PublishSettings, Publisher, Source, identity::new_run, read::Taken};
@@ -105,12 +106,24 @@ pub(crate) struct InputArgs {
     /// Ignore a crs member that is not WGS 84, and take the coordinates for longitude and latitude
     #[arg(long)]
     ignore_crs: bool,
+    /// What the coordinates are, where they are not WGS 84; bbox and cover are transformed, bodies stay as they are
+    #[arg(long, value_name = "EPSG:n", value_parser = parse_crs, conflicts_with = "ignore_crs")]
+    crs: Option<CrsMember>,
     /// What edges of more than 180 degrees of longitude mean
     #[arg(long, value_enum, default_value = "suspect", value_name = "HOW")]
     long_edges: Edges,
     /// The largest body
     #[arg(long, value_name = "BYTES", default_value_t = ByteSize(limits::BODY_BYTES))]
     pub(crate) max_body: ByteSize,
+}
+
+/// Reads a reference system, and sees whether it can be transformed.
+fn parse_crs(text: &str) -> Result<CrsMember, String> {
+    if is_wgs84(text) {
+        return Ok(CrsMember::Refuse);
+    }
+    let epsg: Epsg = text.parse()?;
+    Transform::from_epsg(epsg).map(|_| CrsMember::Is(epsg))
 }
 
 impl InputArgs {
@@ -133,7 +146,7 @@ impl InputArgs {
         MeasureOptions {
             scan: ScanOptions {
                 validity: if self.strict { Validity::Strict } else { Validity::Lenient },
-                crs: if self.ignore_crs { CrsMember::Ignore } else { CrsMember::Refuse },
+                crs: if self.ignore_crs { CrsMember::Ignore } else { self.crs.unwrap_or_default() },
             },
             long_edges: match self.long_edges {
                 Edges::Suspect => LongEdges::Suspect,

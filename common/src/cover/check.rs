@@ -1,16 +1,19 @@
 //! Whether a cover that somebody declared holds a body.
 
 use super::Cover;
-use crate::geojson::{self, Position, ScanError, ScanOptions, Visitor};
+use crate::{
+    geojson::{Position, ScanError, ScanOptions, Visitor},
+    reproject,
+};
 
 /// Tells whether `cover` holds every position of the body, give or take `tolerance` degrees. What lies between two
 /// positions is taken on trust.
 ///
 /// # Errors
-/// What [`geojson::scan`] rejects.
+/// What [`reproject::scan`] rejects.
 pub fn holds(body: &[u8], cover: &Cover, tolerance: f64, options: &ScanOptions) -> Result<bool, ScanError> {
     let mut check = Check { cover, tolerance, last: [f64::INFINITY; 4], holds: true };
-    geojson::scan(body, options, &mut check)?;
+    reproject::scan(body, options, &mut check)?;
     Ok(check.holds)
 }
 

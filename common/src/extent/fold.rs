@@ -14,6 +14,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Fold {
     long_edges: LongEdges,
+    /// By how many degrees the box is made wider.
+    margin: f64,
     longitudes: Longitudes,
     south: f64,
     north: f64,
@@ -65,9 +67,10 @@ impl Line {
 
 impl Fold {
     /// Makes a fold; with a trace, it also draws what it takes.
-    pub(super) fn new(long_edges: LongEdges, trace: Option<Box<Trace>>) -> Self {
+    pub(super) fn new(long_edges: LongEdges, margin: f64, trace: Option<Box<Trace>>) -> Self {
         Self {
             long_edges,
+            margin,
             longitudes: Longitudes::default(),
             south: f64::INFINITY,
             north: f64::NEG_INFINITY,
@@ -82,7 +85,8 @@ impl Fold {
     }
 
     pub(super) fn finish(self) -> Summary {
-        let bbox = self.longitudes.span().map(|(west, east)| [west, self.south, east, self.north]);
+        let [south, north] = [(self.south - self.margin).max(-90.0), (self.north + self.margin).min(90.0)];
+        let bbox = self.longitudes.span().map(|(west, east)| [west, south, east, north]);
         Summary { bbox, vertex_count: self.vertex_count, suspect: self.suspect, has_z: self.has_z, trace: self.trace }
     }
 
@@ -96,6 +100,29 @@ impl Fold {
         if let Some(trace) = &mut self.trace {
             trace.end_polar_ring(south, north);
         }
+    }
+
+    #[inline]
+    fn take(&mut self, Position { x, y, .. }: Position) {
+        self.south = self.south.min(y);
+        self.north = self.north.max(y);
+        let mut unrolled = x;
+        if let Some(line) = &mut self.line {
+            line.south = line.south.min(y);
+            line.north = line.north.max(y);
+            let is_long = line.edges.take(x);
+            unrolled += line.edges.shift();
+            if is_long {
+                self.take_long_edge();
+            }
+            if let Some(trace) = &mut self.trace {
+                trace.position(unrolled, y);
+            }
+        } else if let Some(trace) = &mut self.trace {
+            trace.point(x, y);
+        }
+        self.part.west = self.part.west.min(unrolled);
+        self.part.east = self.part.east.max(unrolled);
     }
 
     fn take_long_edge(&mut self) {
@@ -123,28 +150,14 @@ impl Visitor for Fold {
     }
 
     #[inline]
-    fn position(&mut self, Position { x, y, z }: Position) {
+    fn position(&mut self, position: Position) {
         self.vertex_count += 1;
-        self.has_z |= z.is_some();
-        self.south = self.south.min(y);
-        self.north = self.north.max(y);
-        let mut unrolled = x;
-        if let Some(line) = &mut self.line {
-            line.south = line.south.min(y);
-            line.north = line.north.max(y);
-            let is_long = line.edges.take(x);
-            unrolled += line.edges.shift();
-            if is_long {
-                self.take_long_edge();
-            }
-            if let Some(trace) = &mut self.trace {
-                trace.position(unrolled, y);
-            }
-        } else if let Some(trace) = &mut self.trace {
-            trace.point(x, y);
-        }
-        self.part.west = self.part.west.min(unrolled);
-        self.part.east = self.part.east.max(unrolled);
+        self.has_z |= position.z.is_some();
+        self.take(position);
+    }
+
+    fn inserted(&mut self, position: Position) {
+        self.take(position);
     }
 
     fn end_line(&mut self) {
@@ -174,6 +187,6 @@ impl Visitor for Fold {
         if west > east {
             return;
         }
-        if full { self.longitudes.add_full() } else { self.longitudes.add(west, east) }
+        if full { self.longitudes.add_full() } else { self.longitudes.add(west - self.margin, east + self.margin) }
     }
 }

@@ -1,7 +1,8 @@
 //! The extent of a body: what one pass over its bytes yields.
 //!
 //! [`measure`] reads a body of any size without a document tree and in memory that does not grow with it. It is
-//! pure: no I/O, no clock. The bbox contains every vertex exactly as written, and follows RFC 7946, section 5: it is
+//! pure: no I/O, no clock. The bbox contains every vertex exactly as written (of a body that is not in WGS 84, every
+//! edge, and two centimetres more), and follows RFC 7946, section 5: it is
 //! the smallest interval of longitudes that holds every part, so west is greater than east where that interval runs
 //! over ±180.
 
@@ -17,7 +18,8 @@ pub use within::holds;
 use crate::{
     Bbox,
     cover::{Cells, Trace},
-    geojson::{self, Kind, Outline, ScanError, ScanOptions},
+    geojson::{CrsMember, Kind, Outline, ScanError, ScanOptions},
+    reproject,
 };
 
 /// What a body's bytes say about where it lies.
@@ -60,7 +62,17 @@ pub struct MeasureOptions {
     pub cover_bytes: usize,
 }
 
-/// Measures one body.
+impl MeasureOptions {
+    /// Of a projected body nobody wrote a longitude, so that no edge is meant the long way round.
+    fn long_edges(&self) -> LongEdges {
+        match self.scan.crs {
+            CrsMember::Is(epsg) if !reproject::is_geographic(epsg) => LongEdges::Cross,
+            _ => self.long_edges,
+        }
+    }
+}
+
+/// Measures one body. The extent is in WGS 84 whatever the body is in.
 ///
 /// ```
 /// use geoclaim_common::extent::{MeasureOptions, measure};
@@ -73,11 +85,11 @@ pub struct MeasureOptions {
 /// ```
 ///
 /// # Errors
-/// What [`geojson::scan`] rejects.
+/// What [`reproject::scan`] rejects.
 pub fn measure(body: &[u8], options: &MeasureOptions) -> Result<(Extent, Outline), ScanError> {
     let trace = (options.cover_bytes > 0).then(|| Box::new(Trace::new()));
-    let mut fold = fold::Fold::new(options.long_edges, trace);
-    let outline = geojson::scan(body, &options.scan, &mut fold)?;
+    let mut fold = fold::Fold::new(options.long_edges(), reproject::margin_degrees(&options.scan), trace);
+    let outline = reproject::scan(body, &options.scan, &mut fold)?;
     let summary = fold.finish();
     let bbox = match summary.bbox {
         Some([west, south, east, north]) => {

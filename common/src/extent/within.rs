@@ -4,17 +4,18 @@
 use super::{edges::Edges, longitudes::planar};
 use crate::{
     Bbox,
-    geojson::{self, GeometryType, Position, ScanError, ScanOptions, Visitor},
+    geojson::{GeometryType, Position, ScanError, ScanOptions, Visitor},
+    reproject,
 };
 
 /// Tells whether `declared` holds every part of the body, give or take `tolerance` degrees. Of a part with an edge that
 /// may be meant either way round, it need hold the positions.
 ///
 /// # Errors
-/// What [`geojson::scan`] rejects.
+/// What [`reproject::scan`] rejects.
 pub fn holds(body: &[u8], declared: &Bbox, tolerance: f64, options: &ScanOptions) -> Result<bool, ScanError> {
     let mut check = Check { declared, tolerance, holds: true, in_rings: false, edges: None, long: false, part: EMPTY };
-    geojson::scan(body, options, &mut check)?;
+    reproject::scan(body, options, &mut check)?;
     Ok(check.holds)
 }
 

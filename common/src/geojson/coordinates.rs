@@ -1,7 +1,7 @@
 //! Coordinates: the part of the grammar that holds nearly all bytes.
 
 use super::{
-    GeometryType, Position, ScanError, Validity, Visitor,
+    CrsMember, GeometryType, Position, ScanError, Validity, Visitor,
     grammar::{Result, Scanner},
 };
 use crate::limits;
@@ -96,11 +96,21 @@ impl<V: Visitor> Scanner<'_, V> {
             z = z.or(Some(ordinate));
         }
         if y.abs() > 90.0 || x.abs() > limits::LONGITUDE_DEGREES {
-            return Err(out_of_range(start, x, y));
+            self.check_projected(start, x, y)?;
         }
         let position = Position { x, y, z };
         self.visitor.position(position);
         Ok(position)
+    }
+
+    /// Judges ordinates that are no longitude and latitude in degrees.
+    #[cold]
+    fn check_projected(&self, at: usize, x: f64, y: f64) -> Result<()> {
+        match self.options.crs {
+            CrsMember::Is(_) if x.abs().max(y.abs()) <= limits::ORDINATE_MAGNITUDE => Ok(()),
+            CrsMember::Is(epsg) => Err(ScanError::new(at, format!("[{x}, {y}] is no position in {epsg}"))),
+            CrsMember::Refuse | CrsMember::Ignore => Err(out_of_range(at, x, y)),
+        }
     }
 }
 
@@ -130,7 +140,7 @@ fn out_of_range(at: usize, x: f64, y: f64) -> ScanError {
     let hint = if x.abs() <= 90.0 && y.abs() <= 180.0 {
         ": the axes may be swapped, GeoJSON is [longitude, latitude]"
     } else {
-        ": the coordinates may be projected, or the axes swapped; GeoJSON is [longitude, latitude] in degrees"
+        ": the coordinates may be projected (--crs EPSG:n says how), or the axes swapped; GeoJSON is [longitude, latitude] in degrees"
     };
     ScanError::new(at, format!("latitude {y} is outside -90 to 90{hint}"))
 }

@@ -1,29 +1,58 @@
-//! The `crs` member, which RFC 7946 has removed and writers still write.
+//! The `crs` member, which RFC 7946 has removed and writers still write, and the systems that it names.
 
-use std::ops::Range;
+use std::{fmt, ops::Range, str::FromStr};
 
-use super::{ScanError, member, scalar_text};
+use super::{CrsMember, ScanError, member, scalar_text};
 
-/// Refuses a `crs` value that names anything but WGS 84; null names nothing. `value` is where it lies in `body`.
+/// The code of a coordinate reference system in the EPSG registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Epsg(pub u16);
+
+impl fmt::Display for Epsg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EPSG:{}", self.0)
+    }
+}
+
+impl FromStr for Epsg {
+    type Err = String;
+
+    /// Reads `EPSG:2056`, and the URNs and URLs that GeoJSON writers make of it.
+    fn from_str(name: &str) -> Result<Self, String> {
+        let code = name.rsplit([':', '/', '#']).next().filter(|code| name.to_ascii_uppercase().contains("EPSG") && *code != name);
+        let code = code.and_then(|code| code.parse().ok());
+        code.map(Self).ok_or_else(|| format!("{name:?} is no reference system: EPSG:n is expected, such as EPSG:2056"))
+    }
+}
+
+/// Refuses a `crs` value that names anything but what is expected; null names nothing. `value` is where it lies in
+/// `body`.
 ///
 /// # Errors
 /// It names something else, or nothing that can be read.
-pub fn check_crs(body: &[u8], value: Range<usize>) -> Result<(), ScanError> {
+pub fn check_crs(body: &[u8], value: Range<usize>, expected: CrsMember) -> Result<(), ScanError> {
     let start = value.start;
-    if &body[value.clone()] == b"null" {
+    if expected == CrsMember::Ignore || &body[value.clone()] == b"null" {
         return Ok(());
     }
     let name = member(body, value, "properties")
         .and_then(|properties| member(body, properties, "name"))
         .and_then(|name| scalar_text(&body[name]));
-    match name {
-        Some(name) if is_wgs84(&name) => Ok(()),
-        Some(name) => {
-            let name: String = name.chars().take(80).collect();
-            let problem = format!("crs {name:?} is not WGS 84: transform the body, or ignore the member by option");
+    let Some(name) = name else {
+        return Err(ScanError::new(start, "a crs member without a name: WGS 84 longitude and latitude are expected"));
+    };
+    let short: String = name.chars().take(80).collect();
+    match expected {
+        CrsMember::Is(epsg) if name.parse() != Ok(epsg) => {
+            Err(ScanError::new(start, format!("crs {short:?} is not {epsg}, which the body is said to be in")))
+        }
+        CrsMember::Refuse if !is_wgs84(&name) => {
+            let problem = format!(
+                "crs {short:?} is not WGS 84: say so (--crs EPSG:n), transform the body, or ignore the member (--ignore-crs)"
+            );
             Err(ScanError::new(start, problem))
         }
-        None => Err(ScanError::new(start, "a crs member without a name: WGS 84 longitude and latitude are expected")),
+        _ => Ok(()),
     }
 }
 

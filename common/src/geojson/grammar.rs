@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{CrsMember, Cursor, GeometryType, Kind, Outline, ScanError, ScanOptions, Visitor, check_crs, scalar_text};
+use super::{Cursor, GeometryType, Kind, Outline, ScanError, ScanOptions, Visitor, check_crs, scalar_text};
 use crate::limits;
 
 pub(super) type Result<T> = std::result::Result<T, ScanError>;
@@ -149,10 +149,7 @@ impl<V: Visitor> Scanner<'_, V> {
     fn crs(&mut self) -> Result<()> {
         let start = self.cursor.position();
         self.cursor.skip_value()?;
-        match self.options.crs {
-            CrsMember::Ignore => Ok(()),
-            CrsMember::Refuse => check_crs(self.body, start..self.cursor.position()),
-        }
+        check_crs(self.body, start..self.cursor.position(), self.options.crs)
     }
 
     fn content(&mut self, kind: Kind, depth: usize) -> Result<()> {

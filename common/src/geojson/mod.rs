@@ -7,7 +7,8 @@
 //! Accepted: any member order, foreign members anywhere, a byte order mark, any ring orientation, unclosed rings,
 //! empty coordinates, three and more ordinates. Rejected, with the place: whatever is no JSON (`NaN`, trailing bytes,
 //! a missing brace), coordinates of the wrong depth, latitudes beyond ±90, numbers beyond [`crate::limits`], a member
-//! that decides something and comes twice, a `crs` that is not WGS 84.
+//! that decides something and comes twice, a `crs` that is not WGS 84
+//! or what the body is said to be in.
 
 mod coordinates;
 mod crs;
@@ -19,7 +20,7 @@ mod visit;
 
 use std::{fmt, ops::Range};
 
-pub use crs::{check_crs, is_wgs84};
+pub use crs::{Epsg, check_crs, is_wgs84};
 pub use cursor::Cursor;
 pub use grammar::scan;
 pub use options::{CrsMember, Outline, ScanOptions, Validity};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Kind;
+use super::{Epsg, Kind};
 
 /// How strict a scan is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,14 +23,17 @@ pub enum Validity {
     Strict,
 }
 
-/// What a `crs` member that does not name WGS 84 does.
+/// What the coordinates are, and what a `crs` member that says otherwise does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CrsMember {
-    /// The body is refused.
+    /// Longitude and latitude in WGS 84; a member that names anything else is refused.
     #[default]
     Refuse,
     /// The member is ignored and the coordinates are taken for longitude and latitude.
     Ignore,
+    /// The body is in this system; a member that names another is refused. The scan tells the ordinates as written:
+    /// [`crate::reproject::scan`] makes longitudes and latitudes of them.
+    Is(Epsg),
 }
 
 /// Where the members of the outermost object lie in the body.

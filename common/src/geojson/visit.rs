@@ -80,6 +80,11 @@ pub trait Visitor {
     fn begin_line(&mut self) {}
     /// The next position of the current line or point.
     fn position(&mut self, position: Position);
+    /// A position that the body does not have: on a curve between two that it has, which is an edge of the body in its
+    /// own reference system. See [`crate::reproject::scan`].
+    fn inserted(&mut self, position: Position) {
+        self.position(position);
+    }
     /// The current line string or ring ends.
     fn end_line(&mut self) {}
     /// The current part ends.

@@ -13,7 +13,8 @@ use geo::{Coord, Line};
 use geoclaim_common::{
     Bbox,
     extent::{Edges, turns_of},
-    geojson::{GeometryType, Position, ScanError, ScanOptions, Visitor, scan},
+    geojson::{GeometryType, Position, ScanError, ScanOptions, Visitor},
+    reproject::scan,
 };
 
 use super::{AreaIndex, edges::bounds_of, shape::Shape};

@@ -2,9 +2,9 @@
 
 use geoclaim_common::{
     Envelope, Fault, FaultKind, cover,
-    envelope::DEFAULT_CRS,
     extent::{Extent, MeasureOptions, holds, measure},
-    geojson::{CrsMember, Outline, ScanError, ScanOptions, is_wgs84},
+    geojson::{CrsMember, Epsg, Outline, ScanError, ScanOptions, is_wgs84},
+    reproject::Transform,
 };
 
 use crate::{
@@ -16,15 +16,17 @@ use crate::{
 /// How far a body may stick out of its envelope's bbox, in degrees (about a decimetre): other producers round.
 const TOLERANCE_DEGREES: f64 = 1e-6;
 
-/// Refuses a body in a reference system that areas cannot be compared in.
+/// Returns what the body's coordinates are: the envelope is what says so, whatever the body says of itself.
 ///
 /// # Errors
-/// [`FaultKind::Malformed`].
-pub(super) fn check_crs(envelope: &Envelope) -> Result<(), Fault> {
+/// [`FaultKind::Malformed`] when they cannot be transformed to what areas are in.
+pub(super) fn crs_of(envelope: &Envelope) -> Result<CrsMember, Fault> {
     if is_wgs84(&envelope.crs) {
-        return Ok(());
+        return Ok(CrsMember::Ignore);
     }
-    Err(Fault::malformed(format!("bodies in {} cannot be compared with areas; {DEFAULT_CRS} is expected", envelope.crs)))
+    let epsg: Result<Epsg, String> = envelope.crs.parse();
+    let known = epsg.and_then(|epsg| Transform::from_epsg(epsg).map(|_| CrsMember::Is(epsg)));
+    known.map_err(|problem| Fault::malformed(format!("its body cannot be compared with areas: {problem}")))
 }
 
 /// Checks a body against its envelope and refines it; `None` when it meets other areas than those that are wanted.
@@ -32,8 +34,8 @@ pub(super) fn check_crs(envelope: &Envelope) -> Result<(), Fault> {
 /// # Errors
 /// [`FaultKind::Malformed`] when the body is no GeoJSON, [`FaultKind::Mismatch`] when it contradicts the envelope.
 pub(super) fn examine(envelope: &Envelope, body: BodyBytes, areas: &AreaSet) -> Result<Option<ChangeKind>, Fault> {
-    // The envelope's `crs` has been checked, and it is what says so.
-    let scan = ScanOptions { crs: CrsMember::Ignore, ..ScanOptions::default() };
+    let crs = crs_of(envelope)?;
+    let scan = ScanOptions { crs, ..ScanOptions::default() };
     let options = MeasureOptions { scan, ..MeasureOptions::default() };
     let (extent, outline) = measured(body.bytes(), &options)?;
     let extent = check_extent(envelope, extent, body.bytes(), &options)?;
@@ -43,7 +45,7 @@ pub(super) fn examine(envelope: &Envelope, body: BodyBytes, areas: &AreaSet) -> 
         return Ok(Some(ChangeKind::Leave));
     }
     let is_wanted = areas.wants(&met);
-    Ok(is_wanted.then(|| ChangeKind::Hold(Box::new(State { areas: met, body, extent, outline }))))
+    Ok(is_wanted.then(|| ChangeKind::Hold(Box::new(State { areas: met, crs, body, extent, outline }))))
 }
 
 fn measured(body: &[u8], options: &MeasureOptions) -> Result<(Extent, Outline), Fault> {

@@ -172,12 +172,12 @@ impl Shop {
                 Ok(Step::End(Outcome::Stale))
             }
             (Content::Claim(claim), Reach::Wanted) => {
-                judge::check_crs(&envelope)?;
+                judge::crs_of(&envelope)?;
                 let share = self.resolver.admit(claim, envelope.vertex_count).await?;
                 Ok(Step::Fetch(Box::new(Wanted { envelope, areas }), claim, share))
             }
             (Content::Inline(inline), Reach::Wanted) => {
-                judge::check_crs(&envelope)?;
+                judge::crs_of(&envelope)?;
                 Ok(Step::Examine(Box::new(Wanted { envelope, areas }), BodyBytes::Inline(inline.bytes)))
             }
         }

@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use geoclaim_common::{Timestamp, extent::Extent, geojson::Outline, stream::Position};
+use geoclaim_common::{
+    Timestamp,
+    extent::Extent,
+    geojson::{CrsMember, Outline},
+    stream::Position,
+};
 
 use crate::{report::Outcome, resolve::BodyBytes};
 
@@ -39,6 +44,8 @@ pub enum ChangeKind {
 pub struct State {
     /// The areas that it meets.
     pub areas: Vec<Arc<str>>,
+    /// The reference system that the body is in; the extent is in WGS 84 whatever it is.
+    pub crs: CrsMember,
     /// The verified body.
     pub body: BodyBytes,
     /// What the body's bytes say about where it lies.

@@ -5,7 +5,7 @@ use geoclaim_common::{
     Body, Envelope, Timestamp,
     envelope::{Content, DEFAULT_CRS, InlineBody, InlineMember},
     extent::{MeasureOptions, measure},
-    geojson::{Outline, member, scalar_text},
+    geojson::{CrsMember, Outline, member, scalar_text},
     limits,
     stream::OutgoingRecord,
 };
@@ -56,7 +56,7 @@ pub fn plan(raw: &RawBody, origin: Origin<'_>, settings: &PublishSettings) -> Re
         feature_id: feature_id.clone(),
         version,
         occurred_at: Some(origin.occurred_at),
-        crs: DEFAULT_CRS.to_owned(),
+        crs: crs_of(settings.measure.scan.crs),
         bbox: extent.bbox,
         cells: extent.cells,
         vertex_count: Some(extent.vertex_count),
@@ -86,6 +86,14 @@ pub fn plan(raw: &RawBody, origin: Origin<'_>, settings: &PublishSettings) -> Re
         return Err(here(problem));
     }
     Ok(Planned { feature_id, record, body: Some(body) })
+}
+
+/// Returns what the envelope says of the body's coordinates.
+fn crs_of(member: CrsMember) -> String {
+    match member {
+        CrsMember::Is(epsg) => epsg.to_string(),
+        CrsMember::Refuse | CrsMember::Ignore => DEFAULT_CRS.to_owned(),
+    }
 }
 
 fn record_of(envelope: &Envelope) -> OutgoingRecord {

@@ -194,8 +194,5 @@ pub(super) fn check_crs_ahead<R: io::Read>(window: &mut Window<R>, at: usize, cr
 
 /// Judges a `crs` value as a scan of the whole collection would.
 fn check_crs(value: &[u8], crs: CrsMember) -> Result<(), String> {
-    match crs {
-        CrsMember::Ignore => Ok(()),
-        CrsMember::Refuse => geojson::check_crs(value, 0..value.len()).map_err(|error| error.problem),
-    }
+    geojson::check_crs(value, 0..value.len(), crs).map_err(|error| error.problem)
 }

@@ -3,7 +3,10 @@
 //! No tree is built: counts are written as zero and filled in when they are known, so a body of a million vertices
 //! takes its sixteen bytes a vertex and nothing else.
 
-use geoclaim_common::geojson::{CrsMember, GeometryType, Kind, Position, ScanOptions, Visitor, scan};
+use geoclaim_common::{
+    geojson::{CrsMember, GeometryType, Kind, Position, ScanOptions, Visitor},
+    reproject::scan,
+};
 
 use crate::sink::State;
 
@@ -30,7 +33,7 @@ pub(super) fn encode(state: &State) -> Encoded {
     if is_collection {
         writer.begin_geometry(GeometryType::GeometryCollection);
     }
-    let options = ScanOptions { crs: CrsMember::Ignore, ..ScanOptions::default() };
+    let options = ScanOptions { crs: state.crs, ..ScanOptions::default() };
     // The body was scanned before it became a state, so this scan cannot fail.
     if scan(state.body.bytes(), &options, &mut writer).is_err() {
         return Encoded { blob: None, bounds: None };
@@ -51,6 +54,7 @@ pub fn gpkg_geometry(body: &[u8]) -> Result<Option<Vec<u8>>, geoclaim_common::ge
     let (extent, outline) = geoclaim_common::extent::measure(body, &Default::default())?;
     let state = State {
         areas: Vec::new(),
+        crs: CrsMember::Ignore,
         body: crate::resolve::BodyBytes::Inline(bytes::Bytes::copy_from_slice(body)),
         extent,
         outline,
@@ -193,6 +197,9 @@ impl Visitor for Writer {
         }
         self.ordinates([x, y, z.unwrap_or(0.0)]);
     }
+
+    /// The geometry has the vertices that the body has.
+    fn inserted(&mut self, _: Position) {}
 
     fn end_line(&mut self) {
         self.fill(self.points_at, self.points);

@@ -1,0 +1,183 @@
+//! Positions between the ends of an edge that is no straight line in longitude and latitude.
+
+use super::{TOLERANCE_DEGREES, Transform};
+use crate::geojson::{GeometryType, Position, Visitor};
+
+/// An edge is halved so often at most.
+const MOST_HALVINGS: u32 = 24;
+
+/// So many positions are inserted into a body at most, beside a few for each of its own.
+const MOST_INSERTED: u64 = 1_000_000;
+const INSERTED_FOR_EACH: u64 = 16;
+
+/// A visitor that stands before another and tells it longitudes and latitudes.
+pub(super) struct Densify<'a, V> {
+    transform: Transform,
+    visitor: &'a mut V,
+    problem: Option<String>,
+    allowance: u64,
+    in_rings: bool,
+    in_line: bool,
+    /// The longitude beside which the next part, line or position begins.
+    anchor: Option<f64>,
+    first: Option<Both>,
+    last: Option<Both>,
+}
+
+/// A position in the body's system, and its longitude and latitude.
+#[derive(Clone, Copy)]
+struct Both {
+    written: [f64; 2],
+    at: [f64; 2],
+}
+
+impl<'a, V: Visitor> Densify<'a, V> {
+    pub(super) fn new(transform: Transform, visitor: &'a mut V) -> Self {
+        Self {
+            transform,
+            visitor,
+            problem: None,
+            allowance: MOST_INSERTED,
+            in_rings: false,
+            in_line: false,
+            anchor: None,
+            first: None,
+            last: None,
+        }
+    }
+
+    /// Returns the first thing that was wrong.
+    pub(super) fn finish(self) -> Result<(), String> {
+        self.problem.map_or(Ok(()), Err)
+    }
+
+    /// Transforms a position. Of a projected one nobody wrote a longitude, so it is the one nearest to the last: what
+    /// crosses the antimeridian goes on beyond 180.
+    fn both(&self, written: [f64; 2], near: Option<f64>) -> Result<Both, String> {
+        let [longitude, latitude] = self.transform.apply(written)?;
+        let near = near.filter(|_| !self.transform.is_geographic()).unwrap_or(longitude);
+        Ok(Both { written, at: [longitude + 360.0 * ((near - longitude) / 360.0).round(), latitude] })
+    }
+
+    fn take(&mut self, Position { x, y, z }: Position) -> Result<(), String> {
+        self.allowance += INSERTED_FOR_EACH;
+        let near = self.last.filter(|_| self.in_line).map(|last| last.at[0]).or(self.anchor);
+        let both = self.both([x, y], near)?;
+        if let Some(last) = self.last.filter(|_| self.in_line) {
+            self.between(last, both, MOST_HALVINGS)?;
+        }
+        self.anchor = self.anchor.or(Some(both.at[0]));
+        self.first = self.first.or(Some(both));
+        self.last = Some(both);
+        self.visitor.position(Position { x: both.at[0], y: both.at[1], z });
+        Ok(())
+    }
+
+    /// Inserts what is needed between two positions.
+    fn between(&mut self, a: Both, b: Both, halvings: u32) -> Result<(), String> {
+        // A long edge of a geographic system may be meant either way round, and that is for others to say.
+        let is_long = (a.at[0] - b.at[0]).abs() > 180.0;
+        if self.transform.is_geographic() && is_long || self.is_straight(a, b)? {
+            return Ok(());
+        }
+        if halvings == 0 {
+            return self.over_a_pole(a, b);
+        }
+        let middle = self.both(along(a.written, b.written, 0.5), Some(a.at[0]))?;
+        self.between(a, middle, halvings - 1)?;
+        self.insert(middle.at)?;
+        self.between(middle, b, halvings - 1)
+    }
+
+    /// Tells whether the chord between two positions is as good as the curve. The curve may lie on either side of it, so
+    /// one place beside the middle is compared too.
+    fn is_straight(&self, a: Both, b: Both) -> Result<bool, String> {
+        for share in [0.5, 0.3] {
+            let curve = self.both(along(a.written, b.written, share), Some(a.at[0]))?;
+            let chord = along(a.at, b.at, share);
+            if (0..2).any(|axis| (curve.at[axis] - chord[axis]).abs() > TOLERANCE_DEGREES) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// An edge over a pole has no chord however short it is: it goes up one meridian and down another.
+    fn over_a_pole(&mut self, a: Both, b: Both) -> Result<(), String> {
+        if a.at[1].abs().min(b.at[1].abs()) < 80.0 {
+            return Err(format!("the edge at {:?} does not stay where its reference system is good", a.written));
+        }
+        let pole = 90_f64.copysign(a.at[1]);
+        self.insert([a.at[0], pole])?;
+        self.insert([b.at[0], pole])
+    }
+
+    fn insert(&mut self, [x, y]: [f64; 2]) -> Result<(), String> {
+        self.allowance = self.allowance.checked_sub(1).ok_or("its edges are too long for its reference system: densify them")?;
+        self.visitor.inserted(Position { x, y, z: None });
+        Ok(())
+    }
+
+    /// A ring that is not closed is closed by an edge of its own system too.
+    fn close(&mut self) -> Result<(), String> {
+        match (self.first, self.last) {
+            (Some(first), Some(last)) if self.in_rings && first.written != last.written => {
+                let first = self.both(first.written, Some(last.at[0]))?;
+                self.between(last, first, MOST_HALVINGS)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn note(&mut self, done: Result<(), String>) {
+        if let Err(problem) = done {
+            self.problem.get_or_insert(problem);
+        }
+    }
+}
+
+/// Returns the place between two others, at a share of the way.
+pub(super) fn along(a: [f64; 2], b: [f64; 2], share: f64) -> [f64; 2] {
+    [a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share]
+}
+
+impl<V: Visitor> Visitor for Densify<'_, V> {
+    fn begin_geometry(&mut self, kind: GeometryType) {
+        self.in_rings = matches!(kind, GeometryType::Polygon | GeometryType::MultiPolygon);
+        self.visitor.begin_geometry(kind);
+    }
+
+    fn begin_part(&mut self) {
+        self.anchor = None;
+        self.visitor.begin_part();
+    }
+
+    fn begin_line(&mut self) {
+        (self.in_line, self.first, self.last) = (true, None, None);
+        self.visitor.begin_line();
+    }
+
+    fn position(&mut self, position: Position) {
+        if self.problem.is_none() {
+            let done = self.take(position);
+            self.note(done);
+        }
+    }
+
+    fn end_line(&mut self) {
+        if self.problem.is_none() {
+            let done = self.close();
+            self.note(done);
+        }
+        self.in_line = false;
+        self.visitor.end_line();
+    }
+
+    fn end_part(&mut self) {
+        self.visitor.end_part();
+    }
+
+    fn end_geometry(&mut self) {
+        self.visitor.end_geometry();
+    }
+}
