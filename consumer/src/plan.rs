@@ -12,7 +12,8 @@ use serde::Serialize;
 
 use crate::aoi::{Area, AreaIndex, refine_places};
 
-/// Features and bytes that would be fetched by each filter, from the coarsest to the exact one.
+/// Features and bytes that would be fetched by each filter if every body had a claim check; one that travels inline is
+/// taken without a fetch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Fetches {
     /// By the smallest and largest longitude and latitude.
@@ -23,7 +24,7 @@ pub struct Fetches {
     pub bbox_features: u64,
     #[allow(missing_docs, reason = "as the features before it")]
     pub bbox_bytes: u64,
-    /// By bbox and cover: what geoclaim fetches.
+    /// By bbox and cover, as geoclaim does.
     pub cover_features: u64,
     #[allow(missing_docs, reason = "as the features before it")]
     pub cover_bytes: u64,
@@ -99,7 +100,8 @@ impl FetchPlan {
         let cover = Cover::new(*bbox, extent.cells.as_ref()).ok();
         let by_bbox: BTreeSet<usize> = bbox.planar().flat_map(|planar| self.index.near(planar)).collect();
         let by_cover = cover.map_or_else(|| by_bbox.clone(), |cover| self.index.near_cover(&cover));
-        let exact = refine_places(body, bbox, &self.index, options)?;
+        // A body that may be meant either way round meets whatever its bbox meets; its cover may know better.
+        let exact = refine_places(body, bbox, &self.index, options)?.intersection(&by_cover).copied().collect();
         Ok(Some(Met { planar: self.index.near(planar.0), bbox: by_bbox, cover: by_cover, exact }))
     }
 

@@ -1,5 +1,6 @@
 //! How large bodies are, and the inline limit that follows from it.
 
+use geoclaim_common::limits;
 use serde::Serialize;
 
 /// The sizes of bodies as they come.
@@ -27,7 +28,8 @@ pub struct SizeReport {
     pub p99_9: u64,
     /// All are.
     pub max: u64,
-    /// The limit for a whole record that lets 99 in 100 bodies travel inline, in full KiB.
+    /// The limit for a whole record that lets 99 in 100 bodies travel inline, in full KiB; not below
+    /// [`limits::CLAIM_RECORD_BYTES`], which a record with a claim check may have.
     pub inline_limit: u64,
     /// How many bodies would be stored with that limit.
     pub above_count: u64,
@@ -53,7 +55,7 @@ impl Sizes {
         bodies.sort_unstable();
         let mut records = self.records.clone();
         records.sort_unstable();
-        let inline_limit = percentile(&records, 990).div_ceil(1_024) * 1_024;
+        let inline_limit = (percentile(&records, 990).div_ceil(1_024) * 1_024).max(limits::CLAIM_RECORD_BYTES as u64);
         let above = self.bodies.iter().zip(&self.records).filter(|(_, record)| **record > inline_limit);
         let (above_count, above_bytes) = above.fold((0, 0), |(count, bytes), (body, _)| (count + 1, bytes + body));
         let bytes: u64 = bodies.iter().sum();
@@ -99,6 +101,7 @@ mod tests {
         let report = sizes.report();
         assert_eq!((report.inline_limit, report.above_count, report.count), (2_048, 1, 100));
         assert!((report.above_share - 101.0 / 200.0).abs() < 1e-12);
-        assert_eq!(Sizes::default().report(), SizeReport::default());
+        let none = SizeReport { inline_limit: 2_048, ..SizeReport::default() };
+        assert_eq!(Sizes::default().report(), none);
     }
 }

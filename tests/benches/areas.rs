@@ -118,7 +118,7 @@ fn row(count: usize, covers: &[(Bbox, Option<Cells>)]) {
         let (_, covers_s) = timed(|| covers.iter().filter(|cover| black_box(meets(&index, cover))).count());
         assert_eq!((ours, scanned), (theirs, few.iter().filter(|bbox| alone(bbox)).count()));
         met = [ours, theirs, scanned];
-        let spent = [(ours_s, ENVELOPES), (theirs_s, ENVELOPES), (scanned_s, few.len()), (covers_s, covers.len())];
+        let spent = [(ours_s, ENVELOPES), (theirs_s, ENVELOPES), (scanned_s, few.len()), (covers_s, covers.len().max(1))];
         seconds.iter_mut().zip(spent).for_each(|(all, (spent, count))| all.push(spent / count as f64));
     }
     let [ours, theirs, scanned, covers] = seconds.map(|seconds| median(seconds) * 1e9);

@@ -50,7 +50,7 @@ fn a_plan_of_what_is_partly_no_good_counts_the_rest() {
     assert_eq!(report["total"]["exact_bytes"], text.len() - 2 - text.lines().last().unwrap().len() - 1, "both meet it");
     let table = binary::run(&args[..3], &[], point("b", 1.0, 1.0).as_bytes());
     assert_eq!(table.code(), 0, "{}", table.stderr);
-    for words in ["1 features", "--inline-limit 1024", "planar box", "bbox + cover", "all areas, summed"] {
+    for words in ["1 features", "--inline-limit 2048", "planar box", "bbox + cover", "all areas, summed"] {
         assert!(table.stdout.contains(words), "{words}: {}", table.stdout);
     }
 }

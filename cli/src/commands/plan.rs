@@ -10,13 +10,13 @@ use geoclaim_common::{
 use geoclaim_consumer::plan::{FetchPlan, FetchReport, Fetches};
 use geoclaim_producer::{
     IdRule, PublishSettings,
-    publish::{Origin, at, plan},
-    read::{RawBody, ReadOptions, ReadProblem, Reader},
+    publish::{Origin, Planned, at, plan},
+    read::{Place, RawBody, ReadOptions, ReadProblem, Reader},
     sizes::{SizeReport, Sizes},
 };
 use serde::Serialize;
 
-use super::publish::{InputArgs, sources};
+use super::publish::{InputArgs, USUAL_MESSAGE_BYTES, sources};
 use crate::{
     areas,
     args::ReportArgs,
@@ -63,6 +63,7 @@ pub(crate) async fn run(args: PlanArgs) -> Result<ExitCode, Failure> {
 fn plan_all(args: &PlanArgs, progress: &Progress) -> Result<Report, Failure> {
     let mut fetches = FetchPlan::new(areas::read(&args.aoi)?);
     let (mut sizes, mut rejected) = (Sizes::default(), 0);
+    let id_rule = args.input.id_rule();
     let measuring = MeasureOptions { cover_bytes: limits::COVER_BYTES, ..args.input.measure() };
     for source in sources(&args.input.files)? {
         let name = source.name().to_owned();
@@ -70,7 +71,9 @@ fn plan_all(args: &PlanArgs, progress: &Progress) -> Result<Report, Failure> {
         let options =
             ReadOptions { taken: args.input.taken(), most_bytes: args.input.max_body.as_u64(), crs: measuring.scan.crs };
         for item in Reader::new(opened, options) {
-            if let Err(ReadProblem { place, problem }) = item.and_then(|raw| look(&raw, &measuring, &mut sizes, &mut fetches)) {
+            if let Err(ReadProblem { place, problem }) =
+                item.and_then(|raw| look(&raw, (&measuring, &id_rule), (&mut sizes, &mut fetches)))
+            {
                 rejected += 1;
                 progress.say(|| console::error(&format!("{}: {problem}", at(&name, &place))));
             }
@@ -81,13 +84,15 @@ fn plan_all(args: &PlanArgs, progress: &Progress) -> Result<Report, Failure> {
 }
 
 /// Takes a body into account.
-fn look(raw: &RawBody, measuring: &MeasureOptions, sizes: &mut Sizes, fetches: &mut FetchPlan) -> Result<(), ReadProblem> {
-    // Identity is of no account here, and any inline body will do.
-    let (id_rule, inline_limit_bytes) = (IdRule::Index, usize::MAX);
-    let plain = MeasureOptions { cover_bytes: 0, ..*measuring };
-    let settings = PublishSettings { id_rule, inline_limit_bytes, measure: plain, ..PublishSettings::default() };
-    let origin = Origin { source: "plan", run_place: 0, occurred_at: Timestamp::from_millis(0) };
-    let inline = plan(raw, origin, &settings).map_err(|(place, problem)| ReadProblem { place, problem })?;
+fn look(
+    raw: &RawBody,
+    (measuring, id_rule): (&MeasureOptions, &IdRule),
+    (sizes, fetches): (&mut Sizes, &mut FetchPlan),
+) -> Result<(), ReadProblem> {
+    let inline = as_record(raw, measuring, id_rule)
+        // Without an identity it would be rejected, but what it would fetch can be said all the same.
+        .or_else(|_| as_record(raw, measuring, &IdRule::Index))
+        .map_err(|(place, problem)| ReadProblem { place, problem })?;
     let wrong = |error: geoclaim_common::geojson::ScanError| ReadProblem {
         place: raw.place.within(&raw.bytes, &error),
         problem: error.problem.clone(),
@@ -96,6 +101,14 @@ fn look(raw: &RawBody, measuring: &MeasureOptions, sizes: &mut Sizes, fetches: &
     fetches.add(&raw.bytes, &extent, &measuring.scan).map_err(wrong)?;
     sizes.add(raw.bytes.len() as u64, inline.record.bytes() as u64);
     Ok(())
+}
+
+/// Plans the record that a body would be inline, however long.
+fn as_record(raw: &RawBody, measuring: &MeasureOptions, id_rule: &IdRule) -> Result<Planned, (Place, String)> {
+    let measure = MeasureOptions { cover_bytes: 0, ..*measuring };
+    let (id_rule, inline_limit_bytes) = (id_rule.clone(), usize::MAX);
+    let settings = PublishSettings { id_rule, inline_limit_bytes, measure, ..PublishSettings::default() };
+    plan(raw, Origin { source: "plan", run_place: 0, occurred_at: Timestamp::from_millis(0) }, &settings)
 }
 
 fn tell(Report { sizes, rejected, fetches }: &Report) -> Result<(), Failure> {
@@ -116,6 +129,9 @@ fn tell(Report { sizes, rejected, fetches }: &Report) -> Result<(), Failure> {
         sizes.above_count,
         100.0 * sizes.above_share
     );
+    if sizes.inline_limit > USUAL_MESSAGE_BYTES as u64 {
+        text += "such records need a topic and a broker whose max.message.bytes allows them; Kafka's default is 1 MB\n";
+    }
     if *rejected > 0 {
         text += &format!("{rejected} are no good and not counted\n");
     }

@@ -48,8 +48,9 @@ struct Refine<'a> {
     /// The shapes whose boxes the body's box meets, and the box of them all.
     candidates: Vec<u32>,
     around: [f64; 4],
-    /// Of each shape of the index, whether the body is known to meet it, and of how many candidates it is not.
+    /// Of each shape of the index, whether nothing more is to be found out: it is met, or is no candidate.
     is_met: Vec<bool>,
+    /// Of how many candidates something is.
     unmet: usize,
     probes: Probes,
     is_ambiguous: bool,
@@ -62,26 +63,35 @@ struct Refine<'a> {
 
 impl<'a> Refine<'a> {
     fn new(bbox: &Bbox, index: &'a AreaIndex) -> Self {
-        let mut shapes: Vec<Shape<'_>> = bbox.planar().flat_map(|planar| index.shapes_near(planar)).collect();
-        shapes.sort_unstable_by_key(|shape| shape.number);
-        shapes.dedup_by_key(|shape| shape.number);
-        let around = shapes.iter().fold(NOWHERE, |[w, s, e, n], Shape { bounds: [west, south, east, north], .. }| {
-            [w.min(*west), s.min(*south), e.max(*east), n.max(*north)]
-        });
-        let probes = shapes.iter().map(|shape| Probe { at: shape.probe(), shape: shape.number });
+        let mut is_met = vec![true; index.shape_count()];
+        let (mut candidates, mut probes, mut around) = (Vec::new(), Vec::new(), NOWHERE);
+        for shape in bbox.planar().flat_map(|planar| index.shapes_near(planar)) {
+            // A box that crosses the antimeridian finds some shapes twice.
+            if std::mem::replace(&mut is_met[shape.number as usize], false) {
+                let ([west, south, east, north], [w, s, e, n]) = (shape.bounds, around);
+                around = [w.min(west), s.min(south), e.max(east), n.max(north)];
+                candidates.push(shape.number);
+                probes.push(Probe { at: shape.probe(), shape: shape.number });
+            }
+        }
         Self {
             index,
             around,
-            is_met: vec![false; index.shape_count()],
-            unmet: shapes.len(),
-            probes: Probes::new(probes.collect()),
-            candidates: shapes.iter().map(|shape| shape.number).collect(),
+            is_met,
+            unmet: candidates.len(),
+            probes: Probes::new(probes),
+            candidates,
             is_ambiguous: false,
             in_rings: false,
             rings: 0,
             line: None,
             edges: None,
         }
+    }
+
+    /// The body may be meant either way round, so that all candidates are met and nothing more is to be found out.
+    fn be_ambiguous(&mut self) {
+        (self.is_ambiguous, self.unmet, self.probes) = (true, 0, Probes::new(Vec::new()));
     }
 
     fn vertex(&mut self, at: Coord) {
@@ -115,7 +125,7 @@ impl<'a> Refine<'a> {
             let is_met = &mut self.is_met[shape.number as usize];
             if !*is_met && test(&shape) {
                 *is_met = true;
-                self.unmet = self.unmet.saturating_sub(1);
+                self.unmet -= 1;
             }
         }
     }
@@ -140,7 +150,9 @@ impl Visitor for Refine<'_> {
     #[inline]
     fn position(&mut self, Position { x, y, .. }: Position) {
         let at = Coord { x, y };
-        self.is_ambiguous |= self.edges.as_mut().is_some_and(|edges| edges.take(x));
+        if self.edges.as_mut().is_some_and(|edges| edges.take(x)) {
+            self.be_ambiguous();
+        }
         match self.line {
             Some((first, previous)) => {
                 self.segment(Line::new(previous, at));
@@ -158,7 +170,9 @@ impl Visitor for Refine<'_> {
         let Some((first, last)) = self.line.take() else { return };
         if self.in_rings {
             let end = edges.close();
-            self.is_ambiguous |= end.closes_long || end.may_be_cap;
+            if end.closes_long || end.may_be_cap {
+                self.be_ambiguous();
+            }
             if first != last {
                 self.segment(Line::new(last, first));
             }
@@ -178,7 +192,7 @@ impl Visitor for Refine<'_> {
 /// Returns the turns that bring longitudes from `west` to `east` to where areas are, within ±180; of a segment beyond
 /// it that touches ±180, both sides.
 fn turns(west: f64, east: f64) -> impl Iterator<Item = i32> {
-    if west >= -180.0 && east <= 180.0 { 0..=0 } else { -turns_of(-west)..=turns_of(east) }
+    if west > -180.0 && east < 180.0 { 0..=0 } else { -turns_of(-west)..=turns_of(east) }
 }
 
 /// The box of no position.

@@ -67,6 +67,24 @@ fn longitudes_beyond_180_are_compared_where_they_lie() {
 }
 
 #[test]
+fn what_is_written_at_180_or_beyond_meets_areas_on_either_side() {
+    // Two of these areas touch the cut from the west, where the body's box is not.
+    let areas = "[[170,0,180,10],[-176.5,4,-176,5],[-179,0,180,10]]";
+    for ring in ["[[180,0],[185,0],[185,10],[180,10],[180,0]]", "[[185,0],[185,10],[180,10],[180,0],[185,0]]"] {
+        assert_eq!(met(&polygon(ring), areas), ["2", "3"], "{ring}");
+    }
+    let feature = |ring: &str| format!(r#"{{"type":"Feature","id":"a","geometry":{}}}"#, polygon(ring));
+    let hexagon = feature("[[170,5],[175,0],[187,0],[190,5],[187,10],[175,10],[170,5]]");
+    for line in ["[[180,5],[185,5]]", "[[-180,5],[-175,5]]"] {
+        assert_eq!(met(&format!(r#"{{"type":"LineString","coordinates":{line}}}"#), &hexagon), ["a"], "{line}");
+    }
+    let mirrored = feature("[[-170,5],[-175,0],[-187,0],[-190,5],[-187,10],[-175,10],[-170,5]]");
+    assert_eq!(met(r#"{"type":"LineString","coordinates":[[-180,5],[-185,5]]}"#, &mirrored), ["a"]);
+    let kite = feature("[[170,5],[178,4],[182,5],[178,6],[170,5]]");
+    assert_eq!(met(&polygon("[[180,0],[185,0],[185,10],[180,10],[180,0]]"), &kite), ["a"]);
+}
+
+#[test]
 fn an_edge_that_may_go_either_way_round_meets_what_its_box_meets() {
     assert_eq!(met(&polygon("[[179,-1],[-179,-1],[-179,1],[179,1],[179,-1]]"), "[179.5,0,180,1]"), ["1"]);
 }
