@@ -169,7 +169,8 @@ async fn hostile_envelopes_are_set_aside_and_fetch_nothing() {
         (format!("{}{}", "[".repeat(50_000), "]".repeat(50_000)), "malformed"),
         (r#"{"feature_id":"f","event_id":"e","bbox":[1,1,2,2],"geometry":{"type":"Point","coordinates":[50,50]}}"#.into(), "envelope_mismatch"),
         (r#"{"feature_id":"f","event_id":"e","bbox":[1,1,2,2],"vertex_count":9,"geometry":{"type":"Point","coordinates":[1,1]}}"#.into(), "envelope_mismatch"),
-        (r#"{"feature_id":"f","event_id":"e","bbox":[1,1,2,2],"crs":"EPSG:3857","geometry":{"type":"Point","coordinates":[1,1]}}"#.into(), "malformed"),
+        (r#"{"feature_id":"f","event_id":"e","bbox":[1,1,2,2],"crs":"EPSG:3857","geometry":{"type":"Point","coordinates":[1,1]}}"#.into(), "envelope_mismatch"),
+        (r#"{"feature_id":"f","event_id":"e","bbox":[1,1,2,2],"crs":"EPSG:9","geometry":{"type":"Point","coordinates":[1,1]}}"#.into(), "malformed"),
     ];
     let values = [values, vec![(cells_of_another_body(), "envelope_mismatch")]].concat();
     let record = |value: &String| OutgoingRecord { value: Some(value.clone().into()), ..OutgoingRecord::default() };
@@ -179,7 +180,7 @@ async fn hostile_envelopes_are_set_aside_and_fetch_nothing() {
     let bench = Bench::new();
     let (report, next) = bench.consume(records.clone(), AREA, Arc::new(faulty.clone())).await;
     assert_eq!(faulty.calls(), [], "no request at all");
-    assert_eq!((report.dead_lettered, next), (14, Some(14)));
+    assert_eq!((report.dead_lettered, next), (records.len() as u64, Some(records.len() as i64)));
     let expected: Vec<(i64, String)> =
         (0..).zip(values.iter().map(|(_, reason)| (*reason).to_owned()).chain(["malformed".to_owned()])).collect();
     assert_eq!(bench.reasons(), expected);
