@@ -18,10 +18,12 @@ mod args;
 mod commands;
 mod console;
 mod failure;
+mod input;
 mod progress;
 mod signals;
 mod sinks;
 mod telemetry;
+mod topics;
 
 use std::{process::ExitCode, time::Duration};
 

@@ -83,6 +83,7 @@ fn naming(words: &[&str]) -> Vec<String> {
 fn each_thing_of_the_outside_world_is_named_in_one_place() {
     assert!(naming(&["rdkafka"]).iter().all(|name| name.starts_with("common/src/kafka/")), "{:?}", naming(&["rdkafka"]));
     assert_eq!(naming(&["rstar"]), ["consumer/src/aoi/tree.rs"]);
+    assert_eq!(naming(&["proj4rs"]), ["common/src/reproject/transform.rs"]);
     assert_eq!(naming(&["\"geom\"", "geom/"]), ["common/src/key.rs"]);
     assert_eq!(naming(&["SystemTime", "Instant::now", "Timestamp::now", "Zoned::now"]), ["common/src/clock.rs"]);
     let printing = naming(&["println!", "eprintln!", "print!(", "io::stdout()", "io::stderr()"]);
@@ -100,6 +101,7 @@ fn the_pure_core_is_neither_async_nor_does_it_do_io() {
             "common/src/extent/",
             "common/src/geojson/",
             "common/src/envelope/",
+            "common/src/reproject/",
             "common/src/bbox.rs",
             "common/src/fault.rs",
             "common/src/stream/watermark.rs",

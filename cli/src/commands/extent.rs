@@ -9,11 +9,11 @@ use geoclaim_producer::{
 };
 use serde::Serialize;
 
-use super::publish::{InputArgs, sources};
 use crate::{
     args::ReportArgs,
     console,
     failure::{Failure, status},
+    input::{InputArgs, sources},
 };
 
 #[derive(Debug, clap::Args)]

@@ -16,13 +16,14 @@ use geoclaim_producer::{
 };
 use serde::Serialize;
 
-use super::publish::{InputArgs, USUAL_MESSAGE_BYTES, sources};
 use crate::{
     areas,
     args::ReportArgs,
     console::{self, strong},
     failure::{Failure, status},
+    input::{InputArgs, sources},
     progress::Progress,
+    topics::USUAL_MESSAGE_BYTES,
 };
 
 #[derive(Debug, clap::Args)]

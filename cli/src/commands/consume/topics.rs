@@ -6,8 +6,8 @@ use geoclaim_common::{
 };
 
 use crate::{
-    commands::publish::{USUAL_MESSAGE_BYTES, wait_for_topic},
     failure::Failure,
+    topics::{USUAL_MESSAGE_BYTES, wait_for_topic},
 };
 
 /// Room for a dead letter's headers beside its record.
