@@ -138,7 +138,7 @@ fn cells_fit_the_room_there_is_and_more_room_says_more() {
     let coast: Vec<[f64; 2]> = (0..4_000)
         .map(|n| {
             let (angle, wobble) = (f64::from(n) / 4_000.0 * std::f64::consts::TAU, f64::from(n * n % 977) / 977.0);
-            [10.0 + (20.0 + 4.0 * wobble) * angle.cos(), (15.0 + 3.0 * wobble) * angle.sin()]
+            [10.0 + (20.0 + 0.3 * wobble) * angle.cos(), (15.0 + 0.3 * wobble) * angle.sin()]
         })
         .collect();
     let body = polygon(&[&coast]);

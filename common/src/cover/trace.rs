@@ -15,10 +15,10 @@ const MOST_CELLS_OF_AN_EDGE: f64 = 1_024.0;
 
 /// Marks that a trace may make before the raster is made coarser, at first and after that.
 const FIRST_MARKS: i64 = 30_000;
-const FURTHER_MARKS: i64 = 8_000;
+const FURTHER_MARKS: i64 = 4_000;
 
 /// Positions that allow one mark more, so that drawing stays cheap beside reading.
-const POSITIONS_A_MARK: i64 = 8;
+const POSITIONS_A_MARK: i64 = 12;
 
 /// How far beside a computed crossing the true one may lie, in cells; the error is below a quarter of it.
 const SLACK: f64 = 1e-6;
@@ -39,7 +39,7 @@ pub(crate) struct Trace {
     exterior: Crossings,
     holes: Crossings,
     rings: usize,
-    /// What is left of the marks, in eighths of one.
+    /// What is left of the marks, in twelfths of one.
     allowance: i64,
 }
 
