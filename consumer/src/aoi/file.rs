@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use geoclaim_common::{Bbox, geojson::scalar_text};
+use geoclaim_common::{
+    Bbox,
+    geojson::{CrsMember, check_crs, scalar_text},
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -72,6 +75,8 @@ struct Document<'a> {
     id: Option<&'a RawValue>,
     bbox: Option<Vec<f64>>,
     #[serde(borrow)]
+    crs: Option<&'a RawValue>,
+    #[serde(borrow)]
     geometry: Option<&'a RawValue>,
     #[serde(borrow)]
     properties: Option<&'a RawValue>,
@@ -83,6 +88,11 @@ fn take(text: &str, found: &mut Vec<Area>) -> Result<(), AreaError> {
         return take_boxes(text, &place, found);
     }
     let document: Document<'_> = serde_json::from_str(text).map_err(|error| wrong(&place, error))?;
+    if let Some(crs) = document.crs.map(|crs| crs.get().as_bytes()) {
+        // Areas are longitude and latitude, as the boxes of envelopes are.
+        let problem = |_| wrong(&place, "its crs is not WGS 84: transform the areas, or leave the member out if they are");
+        check_crs(crs, 0..crs.len(), CrsMember::Refuse).map_err(problem)?;
+    }
     if document.kind.as_deref() == Some("FeatureCollection") {
         let features = document.features.ok_or_else(|| wrong(&place, "a FeatureCollection without features"))?;
         return features.into_iter().try_for_each(|feature| take(feature.get(), found));
@@ -223,6 +233,12 @@ mod tests {
             r#"{"type":"Feature","id":"s","geometry":{"type":"Polygon","coordinates":[[[179,0],[-179,0],[-179,1],[179,0]]]}}"#;
         assert!(error(wide).starts_with("s: an edge from longitude"), "{}", error(wide));
         assert!(error("{\"type\":").contains("the file"));
+        let swiss = r#"{"type":"name","properties":{"name":"urn:ogc:def:crs:EPSG::2056"}}"#;
+        let collection = format!(
+            r#"{{"type":"FeatureCollection","crs":{swiss},"features":[{{"type":"Feature","id":"t","bbox":[1,2,3,4],"geometry":null}}]}}"#
+        );
+        assert!(error(&collection).contains("its crs is not WGS 84"), "{}", error(&collection));
+        assert_eq!(ids(&collection.replace("EPSG::2056", "OGC:1.3:CRS84")), [("t".into(), 1)]);
     }
 
     #[test]
