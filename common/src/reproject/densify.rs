@@ -1,7 +1,10 @@
 //! Positions between the ends of an edge that is no straight line in longitude and latitude.
 
 use super::{TOLERANCE_DEGREES, Transform};
-use crate::geojson::{GeometryType, Position, Visitor};
+use crate::{
+    geojson::{GeometryType, Position, Visitor},
+    limits,
+};
 
 /// An edge is halved so often at most.
 const MOST_HALVINGS: u32 = 24;
@@ -56,7 +59,11 @@ impl<'a, V: Visitor> Densify<'a, V> {
     fn both(&self, written: [f64; 2], near: Option<f64>) -> Result<Both, String> {
         let [longitude, latitude] = self.transform.apply(written)?;
         let near = near.filter(|_| !self.transform.is_geographic()).unwrap_or(longitude);
-        Ok(Both { written, at: [longitude + 360.0 * ((near - longitude) / 360.0).round(), latitude] })
+        let longitude = longitude + 360.0 * ((near - longitude) / 360.0).round();
+        if longitude.abs() > limits::LONGITUDE_DEGREES {
+            return Err(self.transform.no_position(written));
+        }
+        Ok(Both { written, at: [longitude, latitude] })
     }
 
     fn take(&mut self, Position { x, y, z }: Position) -> Result<(), String> {

@@ -94,6 +94,11 @@ fn what_cannot_be_transformed_is_said() {
     assert!(error(9, point).contains("EPSG:9 is no reference system"), "{}", error(9, point));
     assert!(error(32632, r#"{"type":"Point","coordinates":[1e300,2]}"#).contains("is no position in EPSG:32632"));
     assert!(error(4314, r#"{"type":"Point","coordinates":[8,91]}"#).contains("is no position in EPSG:4314"));
+    assert!(error(4314, r#"{"type":"LineString","coordinates":[[8,50],[1e9,50]]}"#).contains("is no position in EPSG:4314"));
+    // Around the pole once more than longitudes may go.
+    let round: Vec<[f64; 2]> =
+        (0..=44).map(|n| f64::from(n).to_radians() * 90.0).map(|at| [1e6 * at.cos(), 1e6 * at.sin()]).collect();
+    assert!(error(3413, &format!(r#"{{"type":"LineString","coordinates":{round:?}}}"#)).contains("is no position in EPSG:3413"));
     let other = r#"{"type":"Point","coordinates":[2600000,1200000],"crs":{"type":"name","properties":{"name":"urn:ogc:def:crs:EPSG::21781"}}}"#;
     assert!(error(2056, other).contains("is not EPSG:2056, which the body is said to be in"), "{}", error(2056, other));
     assert!(measure(other.replace("21781", "2056").as_bytes(), &options(2056)).is_ok());

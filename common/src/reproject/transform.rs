@@ -32,13 +32,17 @@ impl Transform {
         self.source.is_latlong()
     }
 
+    pub(super) fn no_position(&self, [x, y]: [f64; 2]) -> String {
+        format!("[{x}, {y}] is no position in {}", self.epsg)
+    }
+
     /// Transforms a position, `[east, north]`, to `[longitude, latitude]`.
     ///
     /// # Errors
     /// It has none.
     pub fn apply(&self, [x, y]: [f64; 2]) -> Result<[f64; 2], String> {
         let mut at = if self.is_geographic() { (x.to_radians(), y.to_radians(), 0.0) } else { (x, y, 0.0) };
-        let none = || format!("[{x}, {y}] is no position in {}", self.epsg);
+        let none = || self.no_position([x, y]);
         if self.is_geographic() && y.abs() > 90.0 {
             return Err(none());
         }
