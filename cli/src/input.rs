@@ -6,9 +6,8 @@ use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use geoclaim_common::{
     extent::{LongEdges, MeasureOptions},
-    geojson::{CrsMember, Epsg, ScanOptions, Validity, is_wgs84},
-    limits,
-    reproject::Transform,
+    geojson::{CrsMember, ScanOptions, Validity},
+    limits, reproject,
 };
 use geoclaim_producer::{IdRule, Source, read::Taken};
 
@@ -73,11 +72,7 @@ pub(crate) struct InputArgs {
 
 /// Reads a reference system, and sees whether it can be transformed.
 fn parse_crs(text: &str) -> Result<CrsMember, String> {
-    if is_wgs84(text) {
-        return Ok(CrsMember::Refuse);
-    }
-    let epsg: Epsg = text.parse()?;
-    Transform::from_epsg(epsg).map(|_| CrsMember::Is(epsg))
+    reproject::named(text).map(|epsg| epsg.map_or(CrsMember::Refuse, CrsMember::Is))
 }
 
 impl InputArgs {

@@ -18,7 +18,7 @@ pub use within::holds;
 use crate::{
     Bbox,
     cover::{Cells, Trace},
-    geojson::{CrsMember, Kind, Outline, ScanError, ScanOptions},
+    geojson::{Kind, Outline, ScanError, ScanOptions},
     reproject,
 };
 
@@ -62,16 +62,6 @@ pub struct MeasureOptions {
     pub cover_bytes: usize,
 }
 
-impl MeasureOptions {
-    /// Of a projected body nobody wrote a longitude, so that no edge is meant the long way round.
-    fn long_edges(&self) -> LongEdges {
-        match self.scan.crs {
-            CrsMember::Is(epsg) if !reproject::is_geographic(epsg) => LongEdges::Cross,
-            _ => self.long_edges,
-        }
-    }
-}
-
 /// Measures one body. The extent is in WGS 84 whatever the body is in.
 ///
 /// ```
@@ -88,8 +78,13 @@ impl MeasureOptions {
 /// What [`reproject::scan`] rejects.
 pub fn measure(body: &[u8], options: &MeasureOptions) -> Result<(Extent, Outline), ScanError> {
     let trace = (options.cover_bytes > 0).then(|| Box::new(Trace::new()));
-    let mut fold = fold::Fold::new(options.long_edges(), reproject::margin_degrees(&options.scan), trace);
-    let outline = reproject::scan(body, &options.scan, &mut fold)?;
+    let transform = reproject::transform_of(&options.scan)?;
+    let margin = if transform.is_some() { 2.0 * reproject::TOLERANCE_DEGREES } else { 0.0 };
+    // Of a projected body nobody wrote a longitude, so that no edge is meant the long way round.
+    let is_projected = transform.as_ref().is_some_and(|transform| !transform.is_geographic());
+    let long_edges = if is_projected { LongEdges::Cross } else { options.long_edges };
+    let mut fold = fold::Fold::new(long_edges, margin, trace);
+    let outline = reproject::scan_through(transform, body, &options.scan, &mut fold)?;
     let summary = fold.finish();
     let bbox = match summary.bbox {
         Some([west, south, east, north]) => {

@@ -19,9 +19,10 @@ impl FromStr for Epsg {
 
     /// Reads `EPSG:2056`, and the URNs and URLs that GeoJSON writers make of it.
     fn from_str(name: &str) -> Result<Self, String> {
-        let code = name.rsplit([':', '/', '#']).next().filter(|code| name.to_ascii_uppercase().contains("EPSG") && *code != name);
-        let code = code.and_then(|code| code.parse().ok());
-        code.map(Self).ok_or_else(|| format!("{name:?} is no reference system: EPSG:n is expected, such as EPSG:2056"))
+        let code = Some(code_of(name)).filter(|code| name.to_ascii_uppercase().contains("EPSG") && *code != name);
+        code.and_then(|code| code.parse().ok())
+            .map(Self)
+            .ok_or_else(|| format!("{name:?} is no reference system: EPSG:n is expected, such as EPSG:2056"))
     }
 }
 
@@ -41,14 +42,15 @@ pub fn check_crs(body: &[u8], value: Range<usize>, expected: CrsMember) -> Resul
     let Some(name) = name else {
         return Err(ScanError::new(start, "a crs member without a name: WGS 84 longitude and latitude are expected"));
     };
-    let short: String = name.chars().take(80).collect();
+    let short = || name.chars().take(80).collect::<String>();
     match expected {
         CrsMember::Is(epsg) if name.parse() != Ok(epsg) => {
-            Err(ScanError::new(start, format!("crs {short:?} is not {epsg}, which the body is said to be in")))
+            Err(ScanError::new(start, format!("crs {:?} is not {epsg}, which the body is said to be in", short())))
         }
         CrsMember::Refuse if !is_wgs84(&name) => {
             let problem = format!(
-                "crs {short:?} is not WGS 84: say so (--crs EPSG:n), transform the body, or ignore the member (--ignore-crs)"
+                "crs {:?} is not WGS 84: say so (--crs EPSG:n), transform the body, or ignore the member (--ignore-crs)",
+                short()
             );
             Err(ScanError::new(start, problem))
         }
@@ -56,10 +58,15 @@ pub fn check_crs(body: &[u8], value: Range<usize>, expected: CrsMember) -> Resul
     }
 }
 
+/// Returns the last part of a name, URN or URL: the code, where there is one.
+fn code_of(name: &str) -> &str {
+    name.rsplit([':', '/', '#']).next().unwrap_or_default()
+}
+
 /// Tells whether a `crs` name means WGS 84 longitude and latitude, as GeoJSON writers use these names.
 pub fn is_wgs84(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let code = name.rsplit([':', '/', '#']).next().unwrap_or_default();
+    let code = code_of(&name);
     let authority = name.contains("EPSG") || name.contains("OGC") || name == code;
     match code {
         "CRS84" | "CRS84H" => authority,

@@ -20,11 +20,10 @@ pub(super) struct Densify<'a, V> {
     problem: Option<String>,
     allowance: u64,
     in_rings: bool,
-    in_line: bool,
-    /// The longitude beside which the next part, line or position begins.
+    /// The longitude at which the current part began, and beside which its next line begins.
     anchor: Option<f64>,
-    first: Option<Both>,
-    last: Option<Both>,
+    /// First and last position of the current line.
+    line: Option<(Both, Both)>,
 }
 
 /// A position in the body's system, and its longitude and latitude.
@@ -36,17 +35,7 @@ struct Both {
 
 impl<'a, V: Visitor> Densify<'a, V> {
     pub(super) fn new(transform: Transform, visitor: &'a mut V) -> Self {
-        Self {
-            transform,
-            visitor,
-            problem: None,
-            allowance: MOST_INSERTED,
-            in_rings: false,
-            in_line: false,
-            anchor: None,
-            first: None,
-            last: None,
-        }
+        Self { transform, visitor, problem: None, allowance: MOST_INSERTED, in_rings: false, anchor: None, line: None }
     }
 
     /// Returns the first thing that was wrong.
@@ -54,11 +43,11 @@ impl<'a, V: Visitor> Densify<'a, V> {
         self.problem.map_or(Ok(()), Err)
     }
 
-    /// Transforms a position. Of a projected one nobody wrote a longitude, so it is the one nearest to the last: what
-    /// crosses the antimeridian goes on beyond 180.
+    /// Transforms a position. A longitude stays in the turn in which it was written. Of a projected position nobody wrote
+    /// one, so it is the one nearest to the last: what crosses the antimeridian goes on beyond 180.
     fn both(&self, written: [f64; 2], near: Option<f64>) -> Result<Both, String> {
         let [longitude, latitude] = self.transform.apply(written)?;
-        let near = near.filter(|_| !self.transform.is_geographic()).unwrap_or(longitude);
+        let near = if self.transform.is_geographic() { written[0] } else { near.unwrap_or(longitude) };
         let longitude = longitude + 360.0 * ((near - longitude) / 360.0).round();
         if longitude.abs() > limits::LONGITUDE_DEGREES {
             return Err(self.transform.no_position(written));
@@ -68,14 +57,12 @@ impl<'a, V: Visitor> Densify<'a, V> {
 
     fn take(&mut self, Position { x, y, z }: Position) -> Result<(), String> {
         self.allowance += INSERTED_FOR_EACH;
-        let near = self.last.filter(|_| self.in_line).map(|last| last.at[0]).or(self.anchor);
-        let both = self.both([x, y], near)?;
-        if let Some(last) = self.last.filter(|_| self.in_line) {
+        let both = self.both([x, y], self.line.map(|(_, last)| last.at[0]).or(self.anchor))?;
+        if let Some((_, last)) = self.line {
             self.between(last, both, MOST_HALVINGS)?;
         }
         self.anchor = self.anchor.or(Some(both.at[0]));
-        self.first = self.first.or(Some(both));
-        self.last = Some(both);
+        self.line = Some((self.line.map_or(both, |(first, _)| first), both));
         self.visitor.position(Position { x: both.at[0], y: both.at[1], z });
         Ok(())
     }
@@ -84,29 +71,25 @@ impl<'a, V: Visitor> Densify<'a, V> {
     fn between(&mut self, a: Both, b: Both, halvings: u32) -> Result<(), String> {
         // A long edge of a geographic system may be meant either way round, and that is for others to say.
         let is_long = (a.at[0] - b.at[0]).abs() > 180.0;
-        if self.transform.is_geographic() && is_long || self.is_straight(a, b)? {
+        if self.transform.is_geographic() && is_long {
+            return Ok(());
+        }
+        let middle = self.part_way(a, b, 0.5)?;
+        // The curve may cross its chord in the middle, so one place beside it is compared too.
+        if is_on_chord(a, b, 0.5, middle) && is_on_chord(a, b, 0.3, self.part_way(a, b, 0.3)?) {
             return Ok(());
         }
         if halvings == 0 {
             return self.over_a_pole(a, b);
         }
-        let middle = self.both(along(a.written, b.written, 0.5), Some(a.at[0]))?;
         self.between(a, middle, halvings - 1)?;
         self.insert(middle.at)?;
         self.between(middle, b, halvings - 1)
     }
 
-    /// Tells whether the chord between two positions is as good as the curve. The curve may lie on either side of it, so
-    /// one place beside the middle is compared too.
-    fn is_straight(&self, a: Both, b: Both) -> Result<bool, String> {
-        for share in [0.5, 0.3] {
-            let curve = self.both(along(a.written, b.written, share), Some(a.at[0]))?;
-            let chord = along(a.at, b.at, share);
-            if (0..2).any(|axis| (curve.at[axis] - chord[axis]).abs() > TOLERANCE_DEGREES) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    /// Returns the place of an edge at a share of the way.
+    fn part_way(&self, a: Both, b: Both, share: f64) -> Result<Both, String> {
+        self.both(along(a.written, b.written, share), Some(a.at[0]))
     }
 
     /// An edge over a pole has no chord however short it is: it goes up one meridian and down another.
@@ -127,8 +110,8 @@ impl<'a, V: Visitor> Densify<'a, V> {
 
     /// A ring that is not closed is closed by an edge of its own system too.
     fn close(&mut self) -> Result<(), String> {
-        match (self.first, self.last) {
-            (Some(first), Some(last)) if self.in_rings && first.written != last.written => {
+        match self.line {
+            Some((first, last)) if self.in_rings && first.written != last.written => {
                 let first = self.both(first.written, Some(last.at[0]))?;
                 self.between(last, first, MOST_HALVINGS)
             }
@@ -136,11 +119,18 @@ impl<'a, V: Visitor> Densify<'a, V> {
         }
     }
 
-    fn note(&mut self, done: Result<(), String>) {
-        if let Err(problem) = done {
-            self.problem.get_or_insert(problem);
+    /// Goes on until something is wrong.
+    fn attempt(&mut self, step: impl FnOnce(&mut Self) -> Result<(), String>) {
+        if self.problem.is_none() {
+            self.problem = step(self).err();
         }
     }
+}
+
+/// Tells whether a place of an edge lies on the chord between its ends.
+fn is_on_chord(a: Both, b: Both, share: f64, place: Both) -> bool {
+    let chord = along(a.at, b.at, share);
+    (0..2).all(|axis| (place.at[axis] - chord[axis]).abs() <= TOLERANCE_DEGREES)
 }
 
 /// Returns the place between two others, at a share of the way.
@@ -155,28 +145,21 @@ impl<V: Visitor> Visitor for Densify<'_, V> {
     }
 
     fn begin_part(&mut self) {
-        self.anchor = None;
+        (self.anchor, self.line) = (None, None);
         self.visitor.begin_part();
     }
 
     fn begin_line(&mut self) {
-        (self.in_line, self.first, self.last) = (true, None, None);
+        self.line = None;
         self.visitor.begin_line();
     }
 
     fn position(&mut self, position: Position) {
-        if self.problem.is_none() {
-            let done = self.take(position);
-            self.note(done);
-        }
+        self.attempt(|densify| densify.take(position));
     }
 
     fn end_line(&mut self) {
-        if self.problem.is_none() {
-            let done = self.close();
-            self.note(done);
-        }
-        self.in_line = false;
+        self.attempt(Self::close);
         self.visitor.end_line();
     }
 

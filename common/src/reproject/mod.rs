@@ -11,12 +11,24 @@
 mod densify;
 mod transform;
 
-use crate::geojson::{self, CrsMember, Epsg, Outline, ScanError, ScanOptions, Visitor};
+use crate::geojson::{self, CrsMember, Epsg, Outline, ScanError, ScanOptions, Visitor, is_wgs84};
 use densify::Densify;
 pub use transform::Transform;
 
 /// How far a chord may lie from the curve that it stands for, in degrees (about a centimetre).
 pub const TOLERANCE_DEGREES: f64 = 1e-7;
+
+/// Reads the name of a reference system that bodies may be in; `None` for WGS 84.
+///
+/// # Errors
+/// It is not known, or cannot be transformed.
+pub fn named(name: &str) -> Result<Option<Epsg>, String> {
+    if is_wgs84(name) {
+        return Ok(None);
+    }
+    let epsg = name.parse()?;
+    Transform::from_epsg(epsg).map(|_| Some(epsg))
+}
 
 /// As [`geojson::scan`], and tells longitudes and latitudes whatever the body is in.
 ///
@@ -24,22 +36,27 @@ pub const TOLERANCE_DEGREES: f64 = 1e-7;
 /// What [`geojson::scan`] rejects, a system that is not known, a position that has no longitude and latitude, and edges
 /// so long that they would need more than a million positions between their ends.
 pub fn scan<V: Visitor>(body: &[u8], options: &ScanOptions, visitor: &mut V) -> Result<Outline, ScanError> {
-    let CrsMember::Is(epsg) = options.crs else { return geojson::scan(body, options, visitor) };
-    let transform = Transform::from_epsg(epsg).map_err(|problem| ScanError::new(0, problem))?;
+    scan_through(transform_of(options)?, body, options, visitor)
+}
+
+/// Returns the transformation that a scan takes; `None` for WGS 84.
+pub(crate) fn transform_of(options: &ScanOptions) -> Result<Option<Transform>, ScanError> {
+    let CrsMember::Is(epsg) = options.crs else { return Ok(None) };
+    Transform::from_epsg(epsg).map(Some).map_err(|problem| ScanError::new(0, problem))
+}
+
+/// As [`scan`], with the transformation of [`transform_of`].
+pub(crate) fn scan_through<V: Visitor>(
+    transform: Option<Transform>,
+    body: &[u8],
+    options: &ScanOptions,
+    visitor: &mut V,
+) -> Result<Outline, ScanError> {
+    let Some(transform) = transform else { return geojson::scan(body, options, visitor) };
     let mut densify = Densify::new(transform, visitor);
     let outline = geojson::scan(body, options, &mut densify)?;
     densify.finish().map_err(|problem| ScanError::new(0, problem))?;
     Ok(outline)
-}
-
-/// Tells whether a system's ordinates are longitudes and latitudes already; of one that is not known, it says no.
-pub fn is_geographic(epsg: Epsg) -> bool {
-    Transform::from_epsg(epsg).is_ok_and(|transform| transform.is_geographic())
-}
-
-/// Returns by how many degrees a box of a scan's positions must be made wider to hold the body's edges.
-pub fn margin_degrees(options: &ScanOptions) -> f64 {
-    if matches!(options.crs, CrsMember::Is(_)) { 2.0 * TOLERANCE_DEGREES } else { 0.0 }
 }
 
 #[cfg(test)]

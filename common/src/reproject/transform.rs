@@ -28,7 +28,7 @@ impl Transform {
     }
 
     /// Tells whether the ordinates are longitudes and latitudes already, if of another datum.
-    pub(super) fn is_geographic(&self) -> bool {
+    pub(crate) fn is_geographic(&self) -> bool {
         self.source.is_latlong()
     }
 
@@ -36,7 +36,7 @@ impl Transform {
         format!("[{x}, {y}] is no position in {}", self.epsg)
     }
 
-    /// Transforms a position, `[east, north]`, to `[longitude, latitude]`.
+    /// Transforms a position, `[east, north]`, to `[longitude, latitude]`, the longitude within ±180.
     ///
     /// # Errors
     /// It has none.
@@ -51,8 +51,6 @@ impl Transform {
         if !longitude.is_finite() || latitude.is_nan() || latitude.abs() > 90.0 + 1e-9 {
             return Err(none());
         }
-        // Which turn a longitude was written in stays.
-        let turns = if self.is_geographic() { ((x - longitude) / 360.0).round() } else { 0.0 };
-        Ok([longitude + 360.0 * turns, latitude.clamp(-90.0, 90.0)])
+        Ok([longitude, latitude.clamp(-90.0, 90.0)])
     }
 }

@@ -3,8 +3,8 @@
 use geoclaim_common::{
     Envelope, Fault, FaultKind, cover,
     extent::{Extent, MeasureOptions, holds, measure},
-    geojson::{CrsMember, Epsg, Outline, ScanError, ScanOptions, is_wgs84},
-    reproject::Transform,
+    geojson::{CrsMember, Outline, ScanError, ScanOptions},
+    reproject,
 };
 
 use crate::{
@@ -21,20 +21,21 @@ const TOLERANCE_DEGREES: f64 = 1e-6;
 /// # Errors
 /// [`FaultKind::Malformed`] when they cannot be transformed to what areas are in.
 pub(super) fn crs_of(envelope: &Envelope) -> Result<CrsMember, Fault> {
-    if is_wgs84(&envelope.crs) {
-        return Ok(CrsMember::Ignore);
-    }
-    let epsg: Result<Epsg, String> = envelope.crs.parse();
-    let known = epsg.and_then(|epsg| Transform::from_epsg(epsg).map(|_| CrsMember::Is(epsg)));
-    known.map_err(|problem| Fault::malformed(format!("its body cannot be compared with areas: {problem}")))
+    reproject::named(&envelope.crs)
+        .map(|epsg| epsg.map_or(CrsMember::Ignore, CrsMember::Is))
+        .map_err(|problem| Fault::malformed(format!("its body cannot be compared with areas: {problem}")))
 }
 
-/// Checks a body against its envelope and refines it; `None` when it meets other areas than those that are wanted.
+/// Checks a body, whose coordinates are what [`crs_of`] says, against its envelope and refines it; `None` when it meets other areas than those that are wanted.
 ///
 /// # Errors
 /// [`FaultKind::Malformed`] when the body is no GeoJSON, [`FaultKind::Mismatch`] when it contradicts the envelope.
-pub(super) fn examine(envelope: &Envelope, body: BodyBytes, areas: &AreaSet) -> Result<Option<ChangeKind>, Fault> {
-    let crs = crs_of(envelope)?;
+pub(super) fn examine(
+    envelope: &Envelope,
+    crs: CrsMember,
+    body: BodyBytes,
+    areas: &AreaSet,
+) -> Result<Option<ChangeKind>, Fault> {
     let scan = ScanOptions { crs, ..ScanOptions::default() };
     let options = MeasureOptions { scan, ..MeasureOptions::default() };
     let (extent, outline) = measured(body.bytes(), &options)?;

@@ -11,6 +11,7 @@ use geoclaim_common::{
     budget::Share,
     envelope::Content,
     fault::{Attempt, NextStep, RetrySettings, next_step},
+    geojson::CrsMember,
     stream::{IncomingRecord, OutgoingRecord, Position},
     telemetry,
 };
@@ -80,6 +81,7 @@ enum Step {
 /// An envelope that may meet an area, and the areas by which that was judged: those in force when it was read.
 struct Wanted {
     envelope: Envelope,
+    crs: CrsMember,
     areas: Arc<AreaSet>,
 }
 
@@ -172,13 +174,13 @@ impl Shop {
                 Ok(Step::End(Outcome::Stale))
             }
             (Content::Claim(claim), Reach::Wanted) => {
-                judge::crs_of(&envelope)?;
+                let crs = judge::crs_of(&envelope)?;
                 let share = self.resolver.admit(claim, envelope.vertex_count).await?;
-                Ok(Step::Fetch(Box::new(Wanted { envelope, areas }), claim, share))
+                Ok(Step::Fetch(Box::new(Wanted { envelope, crs, areas }), claim, share))
             }
             (Content::Inline(inline), Reach::Wanted) => {
-                judge::crs_of(&envelope)?;
-                Ok(Step::Examine(Box::new(Wanted { envelope, areas }), BodyBytes::Inline(inline.bytes)))
+                let crs = judge::crs_of(&envelope)?;
+                Ok(Step::Examine(Box::new(Wanted { envelope, crs, areas }), BodyBytes::Inline(inline.bytes)))
             }
         }
     }
@@ -216,7 +218,7 @@ impl Shop {
     async fn examine(&self, wanted: Wanted, body: BodyBytes, position: Position) -> Result<Option<Change>, Fault> {
         let is_small = body.bytes().len() <= SMALL_BODY_BYTES;
         let examine = move || {
-            let kind = judge::examine(&wanted.envelope, body, &wanted.areas)?;
+            let kind = judge::examine(&wanted.envelope, wanted.crs, body, &wanted.areas)?;
             Ok(kind.map(|kind| change(wanted.envelope, position, kind)))
         };
         if is_small {
