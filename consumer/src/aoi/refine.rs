@@ -138,13 +138,11 @@ impl Visitor for Refine<'_> {
 
     fn begin_part(&mut self) {
         self.rings = 0;
-        self.probes.begin_part();
     }
 
     fn begin_line(&mut self) {
         self.edges = Some(Edges::default());
         self.line = None;
-        self.probes.begin_ring();
     }
 
     #[inline]
@@ -183,8 +181,9 @@ impl Visitor for Refine<'_> {
 
     fn end_part(&mut self) {
         for shape in self.probes.end_part() {
-            let is_met = &mut self.is_met[shape as usize];
-            self.unmet -= usize::from(!std::mem::replace(is_met, true));
+            if !std::mem::replace(&mut self.is_met[shape as usize], true) {
+                self.unmet -= 1;
+            }
         }
     }
 }

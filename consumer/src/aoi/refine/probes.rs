@@ -46,16 +46,6 @@ impl Probes {
         Self { probes, windings: Default::default(), touched: Vec::new(), part: BTreeMap::new() }
     }
 
-    /// Begins a polygon.
-    pub(super) fn begin_part(&mut self) {
-        self.part.clear();
-    }
-
-    /// Begins a ring.
-    pub(super) fn begin_ring(&mut self) {
-        self.touched.drain(..).for_each(|(turn, at)| self.windings[turn][at] = Winding::default());
-    }
-
     /// Takes a segment of a ring.
     pub(super) fn segment(&mut self, segment: &Line, is_met: impl Fn(u32) -> bool) {
         let (low, high) =
