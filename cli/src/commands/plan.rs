@@ -4,14 +4,15 @@ use std::process::ExitCode;
 
 use geoclaim_common::{
     Timestamp,
-    extent::{MeasureOptions, measure},
+    extent::{Extent, MeasureOptions, measure},
+    geojson::ScanError,
     limits,
 };
 use geoclaim_consumer::plan::{FetchPlan, FetchReport, Fetches};
 use geoclaim_producer::{
     IdRule, PublishSettings,
-    publish::{Origin, Planned, at, plan},
-    read::{Place, RawBody, ReadOptions, ReadProblem, Reader},
+    publish::{Origin, at, plan_measured},
+    read::{RawBody, ReadOptions, ReadProblem, Reader},
     sizes::{SizeReport, Sizes},
 };
 use serde::Serialize;
@@ -62,55 +63,64 @@ pub(crate) async fn run(args: PlanArgs) -> Result<ExitCode, Failure> {
 }
 
 fn plan_all(args: &PlanArgs, progress: &Progress) -> Result<Report, Failure> {
-    let mut fetches = FetchPlan::new(areas::read(&args.aoi)?);
-    let (mut sizes, mut rejected) = (Sizes::default(), 0);
-    let id_rule = args.input.id_rule();
     let measuring = MeasureOptions { cover_bytes: limits::COVER_BYTES, ..args.input.measure() };
+    let mut planning = Planning::new(FetchPlan::new(areas::read(&args.aoi)?), measuring, args.input.id_rule());
+    let mut rejected = 0;
     for source in sources(&args.input.files)? {
         let name = source.name().to_owned();
         let opened = source.open().map_err(|error| Failure::misuse(format!("{name}: {error}")))?;
         let options =
             ReadOptions { taken: args.input.taken(), most_bytes: args.input.max_body.as_u64(), crs: measuring.scan.crs };
         for item in Reader::new(opened, options) {
-            if let Err(ReadProblem { place, problem }) =
-                item.and_then(|raw| look(&raw, (&measuring, &id_rule), (&mut sizes, &mut fetches)))
-            {
+            if let Err(ReadProblem { place, problem }) = item.and_then(|raw| planning.take(&raw)) {
                 rejected += 1;
                 progress.say(|| console::error(&format!("{}: {problem}", at(&name, &place))));
             }
-            progress.message(&format!("{} features", sizes.count() + rejected));
+            progress.message(&format!("{} features", planning.sizes.count() + rejected));
         }
     }
-    Ok(Report { sizes: sizes.report(), rejected, fetches: fetches.report() })
+    Ok(Report { sizes: planning.sizes.report(), rejected, fetches: planning.fetches.report() })
 }
 
-/// Takes a body into account.
-fn look(
-    raw: &RawBody,
-    (measuring, id_rule): (&MeasureOptions, &IdRule),
-    (sizes, fetches): (&mut Sizes, &mut FetchPlan),
-) -> Result<(), ReadProblem> {
-    let inline = as_record(raw, measuring, id_rule)
+/// What the bodies so far come to.
+struct Planning {
+    sizes: Sizes,
+    fetches: FetchPlan,
+    /// As they would be published if every body travelled inline, and the same with their places for identities.
+    settings: [PublishSettings; 2],
+    measuring: MeasureOptions,
+}
+
+impl Planning {
+    fn new(fetches: FetchPlan, measuring: MeasureOptions, id_rule: IdRule) -> Self {
+        let settings = [id_rule, IdRule::Index].map(|id_rule| PublishSettings {
+            id_rule,
+            inline_limit_bytes: usize::MAX,
+            ..PublishSettings::default()
+        });
+        Self { sizes: Sizes::default(), fetches, settings, measuring }
+    }
+
+    /// Takes a body into account.
+    fn take(&mut self, raw: &RawBody) -> Result<(), ReadProblem> {
+        let wrong =
+            |error: ScanError| ReadProblem { place: raw.place.within(&raw.bytes, &error), problem: error.problem.clone() };
+        let (extent, outline) = measure(&raw.bytes, &self.measuring).map_err(wrong)?;
+        // An inline body says itself where it lies.
+        let coarse = Extent { cells: None, ..extent.clone() };
+        let [settings, by_place] = &self.settings;
+        let planned = |settings| plan_measured(raw, coarse.clone(), &outline, ORIGIN, settings);
         // Without an identity it would be rejected, but what it would fetch can be said all the same.
-        .or_else(|_| as_record(raw, measuring, &IdRule::Index))
-        .map_err(|(place, problem)| ReadProblem { place, problem })?;
-    let wrong = |error: geoclaim_common::geojson::ScanError| ReadProblem {
-        place: raw.place.within(&raw.bytes, &error),
-        problem: error.problem.clone(),
-    };
-    let (extent, _) = measure(&raw.bytes, measuring).map_err(wrong)?;
-    fetches.add(&raw.bytes, &extent, &measuring.scan).map_err(wrong)?;
-    sizes.add(raw.bytes.len() as u64, inline.record.bytes() as u64);
-    Ok(())
+        let inline = planned(settings).or_else(|_| planned(by_place));
+        let inline = inline.map_err(|problem| ReadProblem { place: raw.place, problem })?;
+        self.fetches.add(&raw.bytes, &extent, &self.measuring.scan).map_err(wrong)?;
+        self.sizes.add(raw.bytes.len() as u64, inline.record.bytes() as u64);
+        Ok(())
+    }
 }
 
-/// Plans the record that a body would be inline, however long.
-fn as_record(raw: &RawBody, measuring: &MeasureOptions, id_rule: &IdRule) -> Result<Planned, (Place, String)> {
-    let measure = MeasureOptions { cover_bytes: 0, ..*measuring };
-    let (id_rule, inline_limit_bytes) = (id_rule.clone(), usize::MAX);
-    let settings = PublishSettings { id_rule, inline_limit_bytes, measure, ..PublishSettings::default() };
-    plan(raw, Origin { source: "plan", run_place: 0, occurred_at: Timestamp::from_millis(0) }, &settings)
-}
+/// Nothing is published, so that one origin is as good as another.
+const ORIGIN: Origin<'static> = Origin { source: "plan", run_place: 0, occurred_at: Timestamp::from_millis(0) };
 
 fn tell(Report { sizes, rejected, fetches }: &Report) -> Result<(), Failure> {
     let bytes = console::bytes;

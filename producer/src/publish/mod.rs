@@ -40,7 +40,7 @@ use feed::{Fed, read_all};
 use report::add;
 
 pub use feed::Source;
-pub use plan::{Origin, Planned, plan};
+pub use plan::{Origin, Planned, plan, plan_measured};
 pub use report::{Problem, PublishCounters, PublishReport, at};
 pub use settings::PublishSettings;
 

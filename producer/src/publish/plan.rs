@@ -4,7 +4,7 @@ use bytes::Bytes;
 use geoclaim_common::{
     Body, Envelope, Timestamp,
     envelope::{Content, DEFAULT_CRS, InlineBody, InlineMember},
-    extent::{MeasureOptions, measure},
+    extent::{Extent, MeasureOptions, measure},
     geojson::{CrsMember, Outline, member, scalar_text},
     limits,
     stream::OutgoingRecord,
@@ -48,9 +48,22 @@ pub fn plan(raw: &RawBody, origin: Origin<'_>, settings: &PublishSettings) -> Re
     let measuring = MeasureOptions { cover_bytes, ..settings.measure };
     let (extent, outline) =
         measure(&raw.bytes, &measuring).map_err(|error| (raw.place.within(&raw.bytes, &error), error.problem.clone()))?;
-    let here = |problem| (raw.place, problem);
-    let feature_id = settings.id_rule.feature_id(&raw.bytes, &outline, raw.place.index).map_err(here)?;
-    let version = version(&raw.bytes, &outline, settings).map_err(here)?;
+    plan_measured(raw, extent, &outline, origin, settings).map_err(|problem| (raw.place, problem))
+}
+
+/// As [`plan`], of a body that has been measured.
+///
+/// # Errors
+/// Why the body is no good.
+pub fn plan_measured(
+    raw: &RawBody,
+    extent: Extent,
+    outline: &Outline,
+    origin: Origin<'_>,
+    settings: &PublishSettings,
+) -> Result<Planned, String> {
+    let feature_id = settings.id_rule.feature_id(&raw.bytes, outline, raw.place.index)?;
+    let version = version(&raw.bytes, outline, settings)?;
     let mut envelope = Envelope {
         event_id: identity::event_id(origin.source, &settings.run, &feature_id, origin.run_place),
         feature_id: feature_id.clone(),
@@ -83,7 +96,7 @@ pub fn plan(raw: &RawBody, origin: Origin<'_>, settings: &PublishSettings) -> Re
             record.bytes(),
             limits::CLAIM_RECORD_BYTES
         );
-        return Err(here(problem));
+        return Err(problem);
     }
     Ok(Planned { feature_id, record, body: Some(body) })
 }
