@@ -1,9 +1,9 @@
 //! One envelope against 1 to 1,000,000 areas, beside `rstar` alone and a linear scan, on one core; and what building a
 //! million takes. Measures and prints; asserts only that all three agree. `cargo bench -p geoclaim-tests --bench areas`
 
-use std::{hint::black_box, time::Instant};
+use std::hint::black_box;
 
-use geo::{LineString, Polygon};
+use geo::{BoundingRect, LineString, Polygon};
 use geoclaim_common::{
     Bbox,
     cover::{Cells, Cover},
@@ -11,7 +11,12 @@ use geoclaim_common::{
     limits,
 };
 use geoclaim_consumer::aoi::{Area, AreaIndex, parse_areas};
-use geoclaim_tests::components::datasets;
+use geoclaim_producer::read::{ReadOptions, Reader};
+use geoclaim_tests::{
+    components::datasets,
+    random::Random,
+    timing::{median, timed},
+};
 use peak_alloc::PeakAlloc;
 use rstar::{AABB, RTree, primitives::Rectangle};
 
@@ -23,28 +28,16 @@ const ENVELOPES: usize = 2_000;
 const ROUNDS: usize = 5;
 const SEED: u64 = 20_261_202;
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ mixed >> 31) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// A box of `small` to `large` degrees, as often of one size as of another, between two latitudes.
-    fn planar(&mut self, [small, large]: [f64; 2], [south, north]: [f64; 2]) -> [f64; 4] {
-        let size = small * (large / small).powf(self.unit());
-        let [x, y] = [-180.0 + (360.0 - size) * self.unit(), south + (north - south - size) * self.unit()];
-        [x, y, x + size, y + size]
-    }
+/// A box of `small` to `large` degrees, as often of one size as of another, between two latitudes.
+fn planar(random: &mut Random, [small, large]: [f64; 2], [south, north]: [f64; 2]) -> [f64; 4] {
+    let size = small * (large / small).powf(random.unit());
+    let [x, y] = [-180.0 + (360.0 - size) * random.unit(), south + (north - south - size) * random.unit()];
+    [x, y, x + size, y + size]
 }
 
 /// Areas in the north; nine in ten are boxes, the others hexagons.
 fn area(n: usize, random: &mut Random) -> Area {
-    let planar @ [west, south, east, north] = random.planar([0.01, 0.2], [0.0, 80.0]);
+    let planar @ [west, south, east, north] = planar(random, [0.01, 0.2], [0.0, 80.0]);
     if !n.is_multiple_of(10) {
         let [w, s, e, t] = planar;
         return Area::from_bbox(format!("area-{n}"), &Bbox::new(w, s, e, t).unwrap());
@@ -56,17 +49,6 @@ fn area(n: usize, random: &mut Random) -> Area {
     };
     let hexagon = Polygon::new((0..=6).map(|sixth| corner(sixth % 6)).collect::<LineString>(), Vec::new());
     Area { id: format!("area-{n}").into(), polygons: vec![hexagon] }
-}
-
-fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
-    let started = Instant::now();
-    let done = work();
-    (done, started.elapsed().as_secs_f64())
-}
-
-fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    seconds[seconds.len() / 2]
 }
 
 fn main() {
@@ -85,21 +67,21 @@ fn main() {
 /// The bboxes and cells of the real countries, as they come in envelopes.
 fn real_covers() -> Vec<(Bbox, Option<Cells>)> {
     let Ok(countries) = datasets::countries() else { return Vec::new() };
-    let collection: geojson::FeatureCollection =
-        std::fs::read_to_string(countries).unwrap().parse::<geojson::GeoJson>().unwrap().try_into().unwrap();
+    let file = std::fs::File::open(countries).unwrap();
     let options = MeasureOptions { cover_bytes: limits::COVER_BYTES, ..MeasureOptions::default() };
-    let extents = collection.features.iter().map(|feature| measure(feature.to_string().as_bytes(), &options).unwrap().0);
+    let bodies = Reader::new(file, ReadOptions::default()).filter_map(Result::ok);
+    let extents = bodies.map(|body| measure(&body.bytes, &options).unwrap().0);
     extents.filter_map(|extent| Some((extent.bbox?, extent.cells))).collect()
 }
 
 fn row(count: usize, covers: &[(Bbox, Option<Cells>)]) {
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let areas: Vec<Area> = (0..count).map(|n| area(n, &mut random)).collect();
     let bounds: Vec<[f64; 4]> = areas.iter().map(bounds_of).collect();
     let rects = bounds.iter().map(|[w, s, e, n]| Rectangle::from_corners([*w, *s], [*e, *n])).collect();
     let (index, tree) = (AreaIndex::new(areas), RTree::bulk_load(rects));
     let envelopes: Vec<Bbox> = (0..ENVELOPES)
-        .map(|_| random.planar([0.01, 20.0], [-80.0, 80.0]))
+        .map(|_| planar(&mut random, [0.01, 20.0], [-80.0, 80.0]))
         .map(|[w, s, e, n]| Bbox::new(w, s, e, n).unwrap())
         .collect();
     // A linear scan of a million takes its time: it has every twentieth envelope.
@@ -134,10 +116,8 @@ fn meets(index: &AreaIndex, (bbox, cells): &(Bbox, Option<Cells>)) -> bool {
 }
 
 fn bounds_of(area: &Area) -> [f64; 4] {
-    let positions = area.polygons.iter().flat_map(|polygon| &polygon.exterior().0);
-    positions.fold([f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY], |[w, s, e, n], at| {
-        [w.min(at.x), s.min(at.y), e.max(at.x), n.max(at.y)]
-    })
+    let bounds = area.polygons[0].bounding_rect().unwrap();
+    [bounds.min().x, bounds.min().y, bounds.max().x, bounds.max().y]
 }
 
 fn overlap(a: &[f64; 4], b: &[f64; 4]) -> bool {
@@ -147,10 +127,10 @@ fn overlap(a: &[f64; 4], b: &[f64; 4]) -> bool {
 /// Reads a file of a million areas and builds the index, as a start of `consume` does.
 fn build() {
     let count = COUNTS[COUNTS.len() - 1];
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let text: String = (0..count)
         .map(|n| {
-            let [w, s, e, t] = random.planar([0.01, 0.2], [0.0, 80.0]);
+            let [w, s, e, t] = planar(&mut random, [0.01, 0.2], [0.0, 80.0]);
             format!("{{\"type\":\"Feature\",\"id\":\"area-{n}\",\"bbox\":[{w},{s},{e},{t}],\"geometry\":null}}\n")
         })
         .collect();
@@ -161,8 +141,8 @@ fn build() {
     let (index, building) = timed(|| AreaIndex::new(areas));
     let (held, peak) = (ALLOCATOR.current_usage() - before, ALLOCATOR.peak_usage() - before);
     let (rects, _) = timed(|| -> Vec<_> {
-        let mut random = Random(SEED);
-        let planar = (0..count).map(|_| random.planar([0.01, 0.2], [0.0, 80.0]));
+        let mut random = Random::new(SEED);
+        let planar = (0..count).map(|_| planar(&mut random, [0.01, 0.2], [0.0, 80.0]));
         planar.map(|[w, s, e, n]| Rectangle::from_corners([w, s], [e, n])).collect()
     });
     let (tree, alone) = timed(|| RTree::bulk_load(rects));

@@ -11,7 +11,9 @@
 pub mod binary;
 pub mod components;
 pub mod faulty;
+pub mod random;
 pub mod sample;
+pub mod timing;
 
 /// Compiles and runs the example in the README.
 #[cfg(doctest)]

@@ -9,9 +9,12 @@ use geoclaim_common::{
     extent::{MeasureOptions, measure},
     limits,
 };
-use geoclaim_tests::components::{datasets, require};
+use geoclaim_tests::{
+    components::{datasets, require},
+    random::Random,
+};
 
-use crate::{countries::AREAS, support::Random};
+use crate::countries::AREAS;
 
 /// A country: its compact geometry's length, its cover, and its polygons for `geo`.
 struct Country {

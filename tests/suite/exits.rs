@@ -18,10 +18,10 @@ use geoclaim_consumer::{
     ConsumeReport,
     sink::{OnLeft, gpkg::GeoPackageSink, stdout::LineSink},
 };
-use geoclaim_tests::faulty::FaultyStore;
+use geoclaim_tests::{faulty::FaultyStore, random::Random};
 use object_store::ObjectStoreExt as _;
 
-use crate::support::{Bench, Random, THEN, assert_adds_up, memory};
+use crate::support::{Bench, THEN, assert_adds_up, memory};
 
 /// A triangle, so that the box of an area says more than the area, and a box that overlaps it.
 const AREAS: &str = r#"{"type":"FeatureCollection","features":[

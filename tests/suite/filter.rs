@@ -7,8 +7,7 @@ use geoclaim_common::{
     extent::{LongEdges, MeasureOptions, measure},
 };
 use geoclaim_consumer::aoi::{Area, AreaIndex};
-
-use crate::support::Random;
+use geoclaim_tests::random::Random;
 
 const CASES: u64 = 100_000;
 

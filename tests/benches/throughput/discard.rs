@@ -15,14 +15,15 @@ use geoclaim_consumer::{
     aoi::{Area, AreaSet, LiveAreas},
     sink::stdout::LineSink,
 };
-use geoclaim_tests::components::Kafka;
+use geoclaim_tests::{
+    components::Kafka,
+    timing::{median, timed},
+};
 use rdkafka::{
     ClientConfig,
     consumer::{BaseConsumer, Consumer as _},
     error::KafkaError,
 };
-
-use crate::{median, timed};
 
 const ENVELOPES: usize = 400_000;
 const PARTITIONS: usize = 4;
@@ -41,8 +42,8 @@ pub(crate) fn print() {
     let index = Arc::new(LiveAreas::new(AreaSet::new(areas())));
     let (mut bare, mut ours) = (Vec::new(), Vec::new());
     for run in 0..RUNS {
-        bare.push(timed(|| bare_loop(kafka.bootstrap(), &format!("bare-{run}"))));
-        ours.push(timed(|| runtime.block_on(consume(&settings, &index, &format!("ours-{run}")))));
+        bare.push(timed(|| bare_loop(kafka.bootstrap(), &format!("bare-{run}"))).1);
+        ours.push(timed(|| runtime.block_on(consume(&settings, &index, &format!("ours-{run}")))).1);
     }
     let (bare, ours) = (median(bare), median(ours));
     let rate = |seconds: f64| ENVELOPES as f64 / seconds;

@@ -6,9 +6,11 @@ use geoclaim_common::{
     limits,
 };
 use geoclaim_producer::read::{ReadOptions, Reader};
-use geoclaim_tests::{components::datasets, sample::squares};
-
-use crate::{median, timed};
+use geoclaim_tests::{
+    components::datasets,
+    sample::squares,
+    timing::{median, timed},
+};
 
 const RUNS: usize = 7;
 
@@ -36,10 +38,10 @@ fn one(name: &str, body: &[u8]) {
     let options = MeasureOptions::default();
     let with_cover = MeasureOptions { cover_bytes: limits::COVER_BYTES, ..options };
     for _ in 0..RUNS {
-        raw.push(timed(|| Digest::of(body)));
-        extent.push(timed(|| measure(body, &options).unwrap()));
-        covered.push(timed(|| measure(body, &with_cover).unwrap()));
-        both.push(timed(|| (measure(body, &options).unwrap(), Digest::of(body))));
+        raw.push(timed(|| Digest::of(body)).1);
+        extent.push(timed(|| measure(body, &options).unwrap()).1);
+        covered.push(timed(|| measure(body, &with_cover).unwrap()).1);
+        both.push(timed(|| (measure(body, &options).unwrap(), Digest::of(body))).1);
     }
     let megabytes = body.len() as f64 / 1e6;
     let (raw, extent, both, covered) = (median(raw), median(extent), median(both), median(covered));

@@ -15,16 +15,3 @@ fn main() {
         }
     }
 }
-
-/// Returns the median of seconds.
-fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    seconds[seconds.len() / 2]
-}
-
-/// Returns how long `work` takes, in seconds.
-fn timed<T>(work: impl FnOnce() -> T) -> f64 {
-    let started = std::time::Instant::now();
-    std::hint::black_box(work());
-    started.elapsed().as_secs_f64()
-}
