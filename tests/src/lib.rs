@@ -1,4 +1,5 @@
-//! What the suites stand on: the real components, the real binary, and a store that fails on demand.
+//! What the suites stand on: the real components, the real binary, a store that fails on demand, and the contracts of
+//! the seams, for an embedder's own implementations too.
 //!
 //! It promises that nothing which a test has started outlives the test process, and that a component which cannot be
 //! had is never skipped in silence: see [`components::require`].
@@ -10,6 +11,7 @@
 
 pub mod binary;
 pub mod components;
+pub mod contract;
 pub mod faulty;
 pub mod random;
 pub mod sample;

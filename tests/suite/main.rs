@@ -17,4 +17,5 @@ mod interop;
 mod order;
 mod reload;
 mod reread;
+mod sinks;
 mod support;

@@ -87,6 +87,18 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// Returns what the ledger says of an event with this effect; `None` where it has said so before.
+    pub(super) fn recorded_as(&self) -> Option<&'static str> {
+        match self {
+            Self::Applied => Some("applied"),
+            Self::Stale => Some("stale"),
+            Self::Rejected(_) => Some("rejected"),
+            Self::Left => Some("left"),
+            Self::NotHeld => Some("discarded"),
+            Self::Duplicate => None,
+        }
+    }
+
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
             Self::Applied => Outcome::Applied,

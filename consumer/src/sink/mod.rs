@@ -8,7 +8,9 @@
 mod change;
 pub mod gpkg;
 mod order;
+pub mod postgis;
 pub mod stdout;
+mod wkb;
 
 use std::sync::Arc;
 
@@ -31,6 +33,16 @@ impl Features {
     /// Adds a feature.
     pub fn add(&mut self, feature_id: &str) {
         self.ids.push(hash(feature_id));
+    }
+
+    /// Returns how many features these are.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
     }
 
     pub(crate) fn into_ids(self) -> Vec<u64> {

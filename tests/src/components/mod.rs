@@ -1,4 +1,4 @@
-//! Starts the real components that a test needs: a Kafka broker, an S3 store, real data.
+//! Starts the real components that a test needs: a Kafka broker, an S3 store, a PostGIS, real data.
 //!
 //! `tests/setup` installs them into a [`cache`]; the code here only finds and starts what is
 //! there, and says [`Unavailable`] otherwise, so that a machine without Java still runs the rest:
@@ -19,6 +19,7 @@ pub mod datasets;
 mod http;
 pub mod kafka;
 pub mod ports;
+pub mod postgres;
 pub mod process;
 pub mod seaweedfs;
 mod service;
@@ -31,6 +32,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub use kafka::Kafka;
+pub use postgres::Postgres;
 pub use seaweedfs::SeaweedFs;
 
 /// Turns a missing component into a failure when it is set to `1`.

@@ -48,6 +48,8 @@ pub enum Signal {
     Continue,
     /// Ends the child at once; it cannot flush or say goodbye.
     Kill,
+    /// Asks the child to end; for PostgreSQL, without a checkpoint.
+    Quit,
 }
 
 /// Owns a running child and its watchdog. Dropping it kills the child and removes its files.
@@ -122,6 +124,7 @@ impl Process {
             Signal::Stop => "STOP",
             Signal::Continue => "CONT",
             Signal::Kill => "KILL",
+            Signal::Quit => "QUIT",
         })?;
         self.reply().map(drop)
     }

@@ -77,6 +77,18 @@ impl Service {
         self.process.as_mut().ok_or_else(stopped)?.signal(signal)
     }
 
+    /// Waits until the component has ended by itself.
+    pub(super) fn wait_until_gone(&self, within: Duration) -> io::Result<()> {
+        let deadline = Instant::now() + within;
+        while self.process.as_ref().is_some_and(Process::is_alive) {
+            if Instant::now() > deadline {
+                return Err(io::Error::other(format!("{} has not ended within {within:?}", self.name)));
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        Ok(())
+    }
+
     pub(super) fn log(&self) -> &PathBuf {
         &self.log
     }

@@ -29,8 +29,8 @@ pub(crate) struct ConsumeArgs {
     /// The name that the ledger is kept under [default: the group]
     #[arg(long, value_name = "NAME")]
     pub(super) consumer: Option<String>,
-    /// Where effects go: gpkg:FILE or stdout:
-    #[arg(long, env = "GEOCLAIM_SINK", default_value = "gpkg:geoclaim.gpkg")]
+    /// Where effects go: gpkg:FILE, postgres://USER@HOST/DATABASE (its password by PGPASSWORD), or stdout:
+    #[arg(long, env = "GEOCLAIM_SINK", hide_env_values = true, default_value = "gpkg:geoclaim.gpkg")]
     pub(super) sink: SinkTarget,
     /// Where envelopes go that cannot be applied [default: TOPIC.dead-letters]
     #[arg(long, env = "GEOCLAIM_DEAD_LETTER_TOPIC", value_name = "TOPIC")]

@@ -46,7 +46,7 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
         LeftArg::Remove => OnLeft::Remove,
         LeftArg::Mark => OnLeft::Mark,
     };
-    let sink = args.sink.open(args.consumer.as_deref().unwrap_or(&args.group), on_left)?;
+    let sink = args.sink.open(args.consumer.as_deref().unwrap_or(&args.group), on_left).await?;
     let dead_letters = DeadLetters::new(Arc::new(KafkaSink::open(&kafka, &letters, letter_bytes)?));
     let consumer = Consumer {
         settings,

@@ -1,14 +1,11 @@
-//! A body's geometry as a GeoPackage blob: header, planar box, and ISO WKB, written in one pass over the body.
-//!
-//! No tree is built: counts are written as zero and filled in when they are known, so a body of a million vertices
-//! takes its sixteen bytes a vertex and nothing else.
+//! A body's geometry as a GeoPackage blob: header, planar box, and ISO WKB.
 
-use geoclaim_common::{
-    geojson::{CrsMember, GeometryType, Kind, Position, ScanOptions, Visitor},
-    reproject::scan,
+use geoclaim_common::geojson::CrsMember;
+
+use crate::sink::{
+    State,
+    wkb::{self, Wkb},
 };
-
-use crate::sink::State;
 
 /// Length of the header with a box.
 const HEADER_BYTES: usize = 8 + 32;
@@ -21,35 +18,16 @@ pub(super) struct Encoded {
 
 /// Encodes the geometry of a state; `None` when it has none.
 pub(super) fn encode(state: &State) -> Encoded {
-    let has_geometry = match state.outline.kind {
-        Kind::Geometry(_) | Kind::FeatureCollection => true,
-        Kind::Feature => state.outline.geometry.is_some(),
-    };
-    if !has_geometry {
-        return Encoded { blob: None, bounds: None };
-    }
-    let is_collection = state.outline.kind == Kind::FeatureCollection;
-    let mut writer = Writer::new(state.extent.has_z, state.extent.vertex_count);
-    if is_collection {
-        writer.begin_geometry(GeometryType::GeometryCollection);
-    }
-    let options = ScanOptions { crs: state.crs, ..ScanOptions::default() };
-    // The body was scanned before it became a state, so this scan cannot fail.
-    if scan(state.body.bytes(), &options, &mut writer).is_err() {
-        return Encoded { blob: None, bounds: None };
-    }
-    if is_collection {
-        writer.end_geometry();
-    }
-    let bounds = writer.bounds();
-    Encoded { blob: Some(writer.finish()), bounds }
+    let wkb = wkb::encode(state, HEADER_BYTES);
+    let bounds = wkb.as_ref().and_then(|wkb| wkb.bounds);
+    Encoded { blob: wkb.map(with_header), bounds }
 }
 
 /// Encodes the geometry of a GeoJSON body as a GeoPackage blob. Features of a collection become one geometry
 /// collection; `None` for a feature without a geometry.
 ///
 /// # Errors
-/// What [`scan`] rejects.
+/// What [`geoclaim_common::geojson::scan`] rejects.
 pub fn gpkg_geometry(body: &[u8]) -> Result<Option<Vec<u8>>, geoclaim_common::geojson::ScanError> {
     let (extent, outline) = geoclaim_common::extent::measure(body, &Default::default())?;
     let state = State {
@@ -62,164 +40,20 @@ pub fn gpkg_geometry(body: &[u8]) -> Result<Option<Vec<u8>>, geoclaim_common::ge
     Ok(encode(&state).blob)
 }
 
-/// A geometry that is being written.
-struct Frame {
-    kind: GeometryType,
-    /// Where its count of members, parts, rings or positions stands.
-    count_at: usize,
-    count: u32,
-    has_position: bool,
-}
-
-struct Writer {
-    out: Vec<u8>,
-    has_z: bool,
-    frames: Vec<Frame>,
-    rings_at: usize,
-    rings: u32,
-    points_at: usize,
-    points: u32,
-    bounds: [f64; 4],
-}
-
-impl Writer {
-    fn new(has_z: bool, vertex_count: u64) -> Self {
-        let ordinates = if has_z { 24 } else { 16 };
-        let vertices = usize::try_from(vertex_count).unwrap_or(0);
-        let mut out = Vec::with_capacity(HEADER_BYTES + 64 + vertices * (ordinates + 1));
-        out.resize(HEADER_BYTES, 0);
-        let bounds = [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY];
-        Self { out, has_z, frames: Vec::new(), rings_at: 0, rings: 0, points_at: 0, points: 0, bounds }
+/// Fills in the header: magic, version 0, flags (little-endian; box of four doubles, or empty), EPSG:4326.
+fn with_header(Wkb { mut bytes, bounds, .. }: Wkb) -> Vec<u8> {
+    let (flags, start) = if bounds.is_some() { (0b0000_0011, 0) } else { (0b0001_0001, HEADER_BYTES - 8) };
+    let header = &mut bytes[start..];
+    header[..4].copy_from_slice(&[b'G', b'P', 0, flags]);
+    header[4..8].copy_from_slice(&4326_i32.to_le_bytes());
+    let Some([west, south, east, north]) = bounds else {
+        bytes.drain(..start);
+        return bytes;
+    };
+    for (slot, number) in bytes[8..HEADER_BYTES].chunks_exact_mut(8).zip([west, east, south, north]) {
+        slot.copy_from_slice(&number.to_le_bytes());
     }
-
-    fn bounds(&self) -> Option<[f64; 4]> {
-        (self.bounds[0] <= self.bounds[2]).then_some(self.bounds)
-    }
-
-    /// Fills in the header: magic, version 0, flags (little-endian; box of four doubles, or empty), EPSG:4326.
-    fn finish(mut self) -> Vec<u8> {
-        let (flags, start) = if self.bounds().is_some() { (0b0000_0011, 0) } else { (0b0001_0001, HEADER_BYTES - 8) };
-        let header = &mut self.out[start..];
-        header[..4].copy_from_slice(&[b'G', b'P', 0, flags]);
-        header[4..8].copy_from_slice(&4326_i32.to_le_bytes());
-        if start > 0 {
-            self.out.drain(..start);
-            return self.out;
-        }
-        let [west, south, east, north] = self.bounds;
-        for (slot, number) in self.out[8..HEADER_BYTES].chunks_exact_mut(8).zip([west, east, south, north]) {
-            slot.copy_from_slice(&number.to_le_bytes());
-        }
-        self.out
-    }
-
-    fn header(&mut self, kind: GeometryType) {
-        let code = match kind {
-            GeometryType::Point => 1_u32,
-            GeometryType::LineString => 2,
-            GeometryType::Polygon => 3,
-            GeometryType::MultiPoint => 4,
-            GeometryType::MultiLineString => 5,
-            GeometryType::MultiPolygon => 6,
-            GeometryType::GeometryCollection => 7,
-        };
-        self.out.push(1);
-        self.out.extend_from_slice(&(code + if self.has_z { 1_000 } else { 0 }).to_le_bytes());
-    }
-
-    /// Writes a count to be filled in and returns where it stands.
-    fn count(&mut self) -> usize {
-        self.out.extend_from_slice(&[0; 4]);
-        self.out.len() - 4
-    }
-
-    fn fill(&mut self, at: usize, count: u32) {
-        self.out[at..at + 4].copy_from_slice(&count.to_le_bytes());
-    }
-
-    fn kind(&self) -> Option<GeometryType> {
-        self.frames.last().map(|frame| frame.kind)
-    }
-
-    fn ordinates(&mut self, position: [f64; 3]) {
-        for ordinate in &position[..if self.has_z { 3 } else { 2 }] {
-            self.out.extend_from_slice(&ordinate.to_le_bytes());
-        }
-    }
-}
-
-impl Visitor for Writer {
-    fn begin_geometry(&mut self, kind: GeometryType) {
-        if let Some(parent) = self.frames.last_mut() {
-            parent.count += 1;
-        }
-        self.header(kind);
-        let count_at = match kind {
-            GeometryType::Point | GeometryType::LineString => 0,
-            _ => self.count(),
-        };
-        self.frames.push(Frame { kind, count_at, count: 0, has_position: false });
-    }
-
-    fn begin_part(&mut self) {
-        let part = match self.kind() {
-            Some(GeometryType::MultiPoint) => GeometryType::Point,
-            Some(GeometryType::MultiLineString) => GeometryType::LineString,
-            Some(GeometryType::MultiPolygon) => GeometryType::Polygon,
-            _ => {
-                self.rings_at = self.frames.last().map_or(0, |frame| frame.count_at);
-                self.rings = 0;
-                return;
-            }
-        };
-        if let Some(frame) = self.frames.last_mut() {
-            frame.count += 1;
-        }
-        self.header(part);
-        self.rings = 0;
-        if part == GeometryType::Polygon {
-            self.rings_at = self.count();
-        }
-    }
-
-    fn begin_line(&mut self) {
-        self.rings += 1;
-        self.points_at = self.count();
-        self.points = 0;
-    }
-
-    fn position(&mut self, Position { x, y, z }: Position) {
-        self.points += 1;
-        let [west, south, east, north] = self.bounds;
-        self.bounds = [west.min(x), south.min(y), east.max(x), north.max(y)];
-        if let Some(frame) = self.frames.last_mut() {
-            frame.has_position = true;
-        }
-        self.ordinates([x, y, z.unwrap_or(0.0)]);
-    }
-
-    /// The geometry has the vertices that the body has.
-    fn inserted(&mut self, _: Position) {}
-
-    fn end_line(&mut self) {
-        self.fill(self.points_at, self.points);
-    }
-
-    fn end_part(&mut self) {
-        if matches!(self.kind(), Some(GeometryType::Polygon | GeometryType::MultiPolygon)) {
-            self.fill(self.rings_at, self.rings);
-        }
-    }
-
-    fn end_geometry(&mut self) {
-        let Some(frame) = self.frames.pop() else { return };
-        match frame.kind {
-            // WKB has no empty point but one without numbers.
-            GeometryType::Point if !frame.has_position => self.ordinates([f64::NAN; 3]),
-            GeometryType::Point | GeometryType::LineString | GeometryType::Polygon => {}
-            _ => self.fill(frame.count_at, frame.count),
-        }
-    }
+    bytes
 }
 
 #[cfg(test)]

@@ -38,13 +38,7 @@ fn apply_one(transaction: &Transaction<'_>, (consumer, on_left): (&str, OnLeft),
         Verdict::Stale => Effect::Stale,
         Verdict::Apply => take_effect(transaction, on_left, change)?,
     };
-    let outcome = match &effect {
-        Effect::Applied => "applied",
-        Effect::Stale => "stale",
-        Effect::Rejected(_) => "rejected",
-        Effect::Left => "left",
-        Effect::NotHeld | Effect::Duplicate => "discarded",
-    };
+    let outcome = effect.recorded_as().unwrap_or_default();
     transaction
         .prepare_cached(
             "INSERT INTO geoclaim_ledger (consumer, event_id, feature_id, outcome) VALUES (?1, ?2, ?3, ?4)
