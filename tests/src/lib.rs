@@ -13,6 +13,7 @@ pub mod binary;
 pub mod components;
 pub mod contract;
 pub mod faulty;
+pub mod proxy;
 pub mod random;
 pub mod sample;
 pub mod timing;

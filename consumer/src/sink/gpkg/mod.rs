@@ -16,7 +16,8 @@ use std::{
 
 use async_trait::async_trait;
 use geoclaim_common::{Fault, FaultKind};
-use rusqlite::{Connection, ErrorCode};
+pub use rusqlite;
+use rusqlite::{Connection, ErrorCode, Transaction};
 
 use super::{Change, Effect, Features, OnLeft, Sink};
 
@@ -25,12 +26,23 @@ pub use geometry::gpkg_geometry;
 /// The layer that features go to.
 pub const LAYER: &str = "features";
 
+/// An embedder's own statements in the transaction of a batch.
+pub trait Statements: Send + Sync + std::fmt::Debug {
+    /// Runs after the features are written and before the commit, with the effect of each change. Commits nothing itself.
+    /// A batch may come here more than once, and of those transactions at most one is committed.
+    ///
+    /// # Errors
+    /// The transaction is rolled back. A file that is busy brings the batch again, anything else stops the consumer.
+    fn run(&self, transaction: &Transaction<'_>, batch: &[Change], effects: &[Effect]) -> rusqlite::Result<()>;
+}
+
 /// Applies changes to a GeoPackage.
 #[derive(Debug)]
 pub struct GeoPackageSink {
     path: PathBuf,
     consumer: String,
     on_left: OnLeft,
+    statements: Option<Arc<dyn Statements>>,
     connection: Arc<Mutex<Option<Connection>>>,
 }
 
@@ -48,6 +60,7 @@ impl GeoPackageSink {
             path,
             consumer: consumer.into(),
             on_left: OnLeft::default(),
+            statements: None,
             connection: Arc::new(Mutex::new(Some(connection))),
         })
     }
@@ -56,6 +69,12 @@ impl GeoPackageSink {
     #[must_use]
     pub fn on_left(self, on_left: OnLeft) -> Self {
         Self { on_left, ..self }
+    }
+
+    /// Adds statements to the transaction of each batch.
+    #[must_use]
+    pub fn with_statements(self, statements: Arc<dyn Statements>) -> Self {
+        Self { statements: Some(statements), ..self }
     }
 
     /// Does work on the connection, off the async threads.
@@ -81,8 +100,8 @@ impl GeoPackageSink {
 #[async_trait]
 impl Sink for GeoPackageSink {
     async fn apply(&self, batch: Arc<Vec<Change>>) -> Result<Vec<Effect>, Fault> {
-        let (consumer, on_left) = (self.consumer.clone(), self.on_left);
-        self.with(move |connection| write::apply(connection, (&consumer, on_left), &batch)).await
+        let (consumer, on_left, statements) = (self.consumer.clone(), self.on_left, self.statements.clone());
+        self.with(move |connection| write::apply(connection, (&consumer, on_left), statements.as_deref(), &batch)).await
     }
 
     async fn features(&self, mark: u64) -> Result<Features, Fault> {

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Result, Transaction, TransactionBehavior, params};
 
 use super::{
+    Statements,
     geometry::{Encoded, encode},
     standing,
 };
@@ -15,9 +16,17 @@ use crate::sink::{
 const MOST_BLOB_BYTES: usize = 900_000_000;
 
 /// Records and applies a batch in order. Immediate, for a deferred transaction that has read cannot wait for a writer.
-pub(super) fn apply(connection: &mut Connection, consumer: (&str, OnLeft), batch: &[Change]) -> Result<Vec<Effect>> {
+pub(super) fn apply(
+    connection: &mut Connection,
+    consumer: (&str, OnLeft),
+    statements: Option<&dyn Statements>,
+    batch: &[Change],
+) -> Result<Vec<Effect>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let effects = batch.iter().map(|change| apply_one(&transaction, consumer, change)).collect::<Result<Vec<_>>>()?;
+    if let Some(statements) = statements {
+        statements.run(&transaction, batch, &effects)?;
+    }
     transaction.commit()?;
     Ok(effects)
 }
