@@ -5,6 +5,7 @@ use geoclaim_common::{Fault, kafka::KafkaSettings};
 
 use crate::commands::{
     consume::ConsumeArgs, demo::DemoArgs, extent::ExtentArgs, inspect::InspectArgs, plan::PlanArgs, publish::PublishArgs,
+    redrive::RedriveArgs,
 };
 
 /// The claim check for oversized GeoJSON: large bodies go to object storage, small envelopes to Kafka, and each event
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Read envelopes as a person would
     Inspect(InspectArgs),
+    /// Send dead letters again, after checking that their bodies exist; without --send, only look
+    Redrive(RedriveArgs),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -54,6 +54,19 @@ impl FaultKind {
             Self::Configuration => "configuration",
         }
     }
+
+    /// Returns what sort of failure it is, for those who look through dead letters.
+    pub const fn class(self) -> &'static str {
+        match self {
+            Self::Unavailable => "transient",
+            Self::Missing => "missing",
+            Self::Truncated | Self::Lengthened | Self::Corrupt => "damaged",
+            Self::Malformed | Self::TooLarge | Self::Hostile | Self::Mismatch => "poison",
+            Self::Rejected => "outcome",
+            Self::Fenced => "fenced",
+            Self::Configuration => "configuration",
+        }
+    }
 }
 
 /// A fault: its kind and a text for people. The text never holds a secret or a whole body.

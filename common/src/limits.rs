@@ -55,3 +55,7 @@ pub const ORDINATE_MAGNITUDE: f64 = 1e15;
 
 /// Longest error text that is kept in a dead letter or a log line, in bytes.
 pub const ERROR_TEXT_BYTES: usize = 256;
+
+/// Most that the headers of a dead letter take beside its record, in bytes: an id of each kind, a topic's name and an
+/// error text, each twice, and their names.
+pub const LETTER_HEADER_BYTES: usize = 4_096;

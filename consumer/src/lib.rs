@@ -37,6 +37,7 @@ pub mod dead_letter;
 mod engine;
 mod holdings;
 pub mod plan;
+pub mod redrive;
 pub mod report;
 pub mod resolve;
 mod settings;

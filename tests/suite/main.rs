@@ -15,6 +15,7 @@ mod faults;
 mod filter;
 mod interop;
 mod order;
+mod redrive;
 mod reload;
 mod reread;
 mod sinks;

@@ -6,6 +6,7 @@ pub(crate) mod extent;
 pub(crate) mod inspect;
 pub(crate) mod plan;
 pub(crate) mod publish;
+pub(crate) mod redrive;
 
 use std::process::ExitCode;
 
@@ -20,5 +21,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Extent(args) => extent::run(args).await,
         Command::Plan(args) => plan::run(args).await,
         Command::Inspect(args) => inspect::run(args).await,
+        Command::Redrive(args) => redrive::run(args).await,
     }
 }

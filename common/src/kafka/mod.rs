@@ -5,6 +5,7 @@
 
 mod embedded;
 mod fault;
+mod headers;
 mod reader;
 mod settings;
 mod sink;

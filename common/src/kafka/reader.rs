@@ -9,8 +9,8 @@ use rdkafka::{
     error::KafkaError,
 };
 
-use super::{KafkaSettings, fault::fault_of};
-use crate::{Fault, Timestamp};
+use super::{KafkaSettings, fault::fault_of, headers::owned_headers};
+use crate::{Fault, Timestamp, stream::Header};
 
 /// A record as it lies in the topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct StoredRecord {
     pub key: Option<Bytes>,
     /// The value.
     pub value: Option<Bytes>,
+    /// The headers, in order.
+    pub headers: Vec<Header>,
 }
 
 /// Gives each record of a topic, from the beginning of each partition to its end as of now, to `visit`; stops early
@@ -61,6 +63,7 @@ pub fn read_topic(
                     timestamp: message.timestamp().to_millis().map(Timestamp::from_millis),
                     key: message.key().map(Bytes::copy_from_slice),
                     value: message.payload().map(Bytes::copy_from_slice),
+                    headers: owned_headers(&message),
                 };
                 if visit(record).is_break() {
                     break;

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use super::{gate::tombstone_event_id, judge};
 use crate::{
     aoi::{AreaSet, LiveAreas, Reach},
-    dead_letter::{DeadLetters, Origin},
+    dead_letter::{DeadLetters, Failed, Origin, redriven_from},
     holdings::Holdings,
     report::{ConsumeCounters, Open, Outcome, add},
     resolve::{BodyBytes, Resolver},
@@ -126,7 +126,7 @@ impl Shop {
 
     /// Reads the envelope, filters by bbox and cover, and takes the share that a fetch needs.
     async fn parse(&self, Waiting { record, timestamp, open }: Waiting) -> Parsed {
-        let position = Position { partition: open.partition(), offset: open.offset(), timestamp };
+        let position = position_of(&record, &open, timestamp);
         let mut occurred_at = None;
         let step = match &record.value {
             _ if open.is_fenced() => Err(Fault::new(FaultKind::Fenced, "the partition has been revoked")),
@@ -191,18 +191,18 @@ impl Shop {
         if open.is_fenced() {
             return Ok(None);
         }
-        let position = Position { partition: open.partition(), offset: open.offset(), timestamp };
+        let position = position_of(&record, &open, timestamp);
         let examined = match step {
             Step::End(outcome) => {
                 open.end(outcome);
                 return Ok(None);
             }
             Step::Tell(change) => Ok(Some(change)),
-            Step::Bad(fault) => Err(fault),
-            Step::Examine(wanted, body) => self.examine(*wanted, body, position).await,
+            Step::Bad(fault) => Err(fault.into()),
+            Step::Examine(wanted, body) => self.examine(*wanted, body, position).await.map_err(Failed::from),
             Step::Fetch(wanted, claim, share) => match self.resolver.resolve(claim, since, share, open.assignment()).await {
-                Ok(held) => self.examine(*wanted, BodyBytes::Fetched(held), position).await,
-                Err(fault) => Err(fault),
+                Ok(held) => self.examine(*wanted, BodyBytes::Fetched(held), position).await.map_err(Failed::from),
+                Err(failed) => Err(failed),
             },
         };
         match examined {
@@ -211,7 +211,7 @@ impl Shop {
                 open.end(Outcome::Discarded);
                 Ok(None)
             }
-            Err(fault) => self.give_up(record, timestamp.map(Timestamp::as_millis), open, fault).await.map(|()| None),
+            Err(failed) => self.give_up(record, timestamp.map(Timestamp::as_millis), open, failed).await.map(|()| None),
         }
     }
 
@@ -230,21 +230,28 @@ impl Shop {
     }
 
     /// Carries out what the table says of a fault that no retry has healed.
-    async fn give_up(&self, record: OutgoingRecord, timestamp_ms: Option<i64>, open: Open, fault: Fault) -> Result<(), Fault> {
+    async fn give_up(&self, record: OutgoingRecord, timestamp_ms: Option<i64>, open: Open, failed: Failed) -> Result<(), Fault> {
+        let fault = &failed.fault;
         let settled = Attempt { failures: u32::MAX, age: std::time::Duration::MAX };
         match next_step(fault.kind, settled, &self.retry) {
             NextStep::DeadLetter => {
                 let origin =
                     Origin { topic: self.topic.clone(), partition: open.partition(), offset: open.offset(), timestamp_ms };
-                telemetry::dead_lettered(&fault, &origin.topic, origin.partition, origin.offset);
-                self.dead_letters.set_aside(record, &origin, &fault).await?;
+                telemetry::dead_lettered(fault, &origin.topic, origin.partition, origin.offset);
+                self.dead_letters.set_aside(record, &origin, &failed).await?;
                 open.end(Outcome::DeadLettered);
                 Ok(())
             }
             NextStep::Drop => Ok(()),
-            NextStep::Retry(_) | NextStep::RetryFresh | NextStep::Record | NextStep::Stop => Err(fault),
+            NextStep::Retry(_) | NextStep::RetryFresh | NextStep::Record | NextStep::Stop => Err(failed.fault),
         }
     }
+}
+
+/// Returns where a record stands: a redriven one where it stood at first, so that it undoes nothing newer.
+fn position_of(record: &OutgoingRecord, open: &Open, timestamp: Option<Timestamp>) -> Position {
+    let here = Position { partition: open.partition(), offset: open.offset(), timestamp };
+    redriven_from(&record.headers).unwrap_or(here)
 }
 
 fn change(envelope: Envelope, position: Position, kind: ChangeKind) -> Change {

@@ -24,6 +24,7 @@ use geoclaim_common::{
 use tokio::sync::OnceCell;
 
 use crate::{
+    dead_letter::Failed,
     report::{ConsumeCounters, add},
     settings::cost_of_a_body,
 };
@@ -109,27 +110,27 @@ impl Resolver {
     /// Returns the verified body. `since` is the broker's time of the envelope, by which a missing body is judged.
     ///
     /// # Errors
-    /// What is left after the retries that the table grants; [`FaultKind::Fenced`] when the partition is revoked
-    /// meanwhile.
+    /// What is left after the retries that the table grants, and how many they were; [`FaultKind::Fenced`] when the
+    /// partition is revoked meanwhile.
     pub async fn resolve(
         &self,
         claim: ClaimCheck,
         since: Timestamp,
         share: Share,
         assignment: &Assignment,
-    ) -> Result<Arc<Held>, Fault> {
+    ) -> Result<Arc<Held>, Failed> {
         let flight = self.flight(claim.digest);
         let held = flight
             .get_or_try_init(|| async {
                 let body = self.fetch_with_retries(claim, since, assignment).await?;
                 add(&self.counters.fetched, 1);
                 add(&self.counters.bytes_fetched, claim.length);
-                Ok::<_, Fault>(Arc::new(Held { body, _share: share }))
+                Ok::<_, Failed>(Arc::new(Held { body, _share: share }))
             })
             .await?;
         if held.body.claim().length != claim.length {
             let detail = format!("the body has {} bytes, {} declared", held.body.claim().length, claim.length);
-            return Err(Fault::new(FaultKind::Mismatch, detail));
+            return Err(Fault::new(FaultKind::Mismatch, detail).into());
         }
         Ok(Arc::clone(held))
     }
@@ -155,12 +156,12 @@ impl Resolver {
         flight
     }
 
-    async fn fetch_with_retries(&self, claim: ClaimCheck, since: Timestamp, assignment: &Assignment) -> Result<Body, Fault> {
+    async fn fetch_with_retries(&self, claim: ClaimCheck, since: Timestamp, assignment: &Assignment) -> Result<Body, Failed> {
         let waiting = Stopwatch::start();
         let mut failures: HashMap<FaultKind, u32> = HashMap::new();
         loop {
             if assignment.is_revoked() {
-                return Err(Fault::new(FaultKind::Fenced, "the partition has been revoked"));
+                return Err(Fault::new(FaultKind::Fenced, "the partition has been revoked").into());
             }
             let fault = match fetch::fetch(&self.store, claim).await {
                 Ok(body) => return Ok(body),
@@ -173,7 +174,9 @@ impl Resolver {
             let wait = match next_step(fault.kind, Attempt { failures: *count, age }, &self.retry) {
                 NextStep::Retry(wait) => wait,
                 NextStep::RetryFresh => Duration::ZERO,
-                NextStep::DeadLetter | NextStep::Record | NextStep::Drop | NextStep::Stop => return Err(fault),
+                NextStep::DeadLetter | NextStep::Record | NextStep::Drop | NextStep::Stop => {
+                    return Err(Failed { fault, attempts: failures.values().sum() });
+                }
             };
             telemetry::retried("fetch", &fault, *count);
             tokio::time::sleep(wait).await;

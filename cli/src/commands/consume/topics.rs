@@ -3,9 +3,11 @@
 use geoclaim_common::{
     Fault,
     kafka::{KafkaSettings, NewTopic, create_topic, topic_facts},
+    limits,
 };
 
 use crate::{
+    console,
     failure::Failure,
     topics::{USUAL_MESSAGE_BYTES, wait_for_topic},
 };
@@ -22,8 +24,14 @@ pub(super) async fn ready_topics(kafka: KafkaSettings, topic: String, letters: S
         let missing = || Fault::configuration(format!("topic {topic} does not exist at {}", kafka.brokers));
         let facts = topic_facts(&kafka, &topic)?.ok_or_else(missing)?;
         let letter_bytes = facts.max_message_bytes.unwrap_or(USUAL_MESSAGE_BYTES) + LETTER_OVERHEAD_BYTES;
-        if let Some(facts) = topic_facts(&kafka, &letters)? {
-            return Ok(facts.max_message_bytes.unwrap_or(letter_bytes));
+        if let Some(found) = topic_facts(&kafka, &letters)? {
+            let takes = found.max_message_bytes.unwrap_or(letter_bytes);
+            if takes < letter_bytes - LETTER_OVERHEAD_BYTES + limits::LETTER_HEADER_BYTES {
+                let what =
+                    format!("{letters} takes records of {takes} bytes: the largest of {topic} with its reason would not fit");
+                console::note(&format!("{what}, and the consumer would stop there; set its max.message.bytes to {letter_bytes}"));
+            }
+            return Ok(takes);
         }
         let settings = vec![
             ("max.message.bytes".to_owned(), letter_bytes.to_string()),

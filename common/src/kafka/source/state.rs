@@ -3,16 +3,14 @@
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
-use rdkafka::{
-    Message, Timestamp as KafkaTimestamp,
-    message::{BorrowedMessage, Headers as _},
-};
+use rdkafka::{Message, Timestamp as KafkaTimestamp, message::BorrowedMessage};
 use tokio::sync::mpsc;
 
 use super::SourceSettings;
 use crate::{
     Timestamp,
-    stream::{Assignment, Gate, Header, IncomingRecord, Position, RecordView, Settled, SourceEvent, Ticket, Triage, Watermark},
+    kafka::headers::owned_headers,
+    stream::{Assignment, Gate, IncomingRecord, Position, RecordView, Settled, SourceEvent, Ticket, Triage, Watermark},
 };
 
 /// One assigned partition.
@@ -203,11 +201,6 @@ impl State {
         }
         (pause, resume)
     }
-}
-
-fn owned_headers(message: &BorrowedMessage<'_>) -> Vec<Header> {
-    let headers = message.headers().into_iter().flat_map(|headers| headers.iter());
-    headers.map(|header| (header.key.to_owned(), header.value.map(Bytes::copy_from_slice))).collect()
 }
 
 fn timestamp(timestamp: KafkaTimestamp) -> Option<Timestamp> {
