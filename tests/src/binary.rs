@@ -24,7 +24,7 @@ pub fn path() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let mut cargo = Command::new(option_env!("CARGO").unwrap_or("cargo"));
-        cargo.args(["build", "-p", "geoclaim", "--message-format=json"]).current_dir(components::workspace());
+        cargo.args(["build", "--workspace", "--bin", "geoclaim", "--message-format=json"]).current_dir(components::workspace());
         if !cfg!(debug_assertions) {
             cargo.arg("--release");
         }

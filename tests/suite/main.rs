@@ -6,6 +6,7 @@ mod cli;
 mod contracts;
 mod countries;
 mod covers;
+mod crashes;
 mod crs;
 mod damage;
 mod demo;

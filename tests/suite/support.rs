@@ -162,6 +162,7 @@ impl Real {
         let mut env = self.store.env();
         env.push(("GEOCLAIM_BROKERS".into(), self.kafka.bootstrap().into()));
         env.push(("GEOCLAIM_TOPIC".into(), name.clone()));
+        env.push(("GEOCLAIM_GROUP".into(), name.clone()));
         env.push(("GEOCLAIM_STORE".into(), format!("s3://{name}/bodies")));
         Place { name, env }
     }
