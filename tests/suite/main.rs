@@ -15,6 +15,7 @@ mod extents;
 mod faults;
 mod filter;
 mod interop;
+mod lost_answers;
 mod order;
 mod redrive;
 mod reload;
