@@ -57,6 +57,7 @@ pub mod kafka;
 pub mod key;
 pub mod limits;
 pub mod reproject;
+pub mod retention;
 pub mod store;
 pub mod stream;
 pub mod telemetry;

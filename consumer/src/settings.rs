@@ -24,6 +24,9 @@ pub struct ConsumeSettings {
     /// How many discarded events are remembered, about 40 bytes each, so that one that comes again, or late after a
     /// newer version, is known for what it is.
     pub remembered_discards: usize,
+    /// How long the ledger keeps an event, in seconds; `None`: for ever. Must be longer than anything can deliver an event
+    /// again: see [`geoclaim_common::retention`].
+    pub ledger_retention_seconds: Option<u64>,
     /// How faults are retried.
     pub retry: RetrySettings,
 }
@@ -39,6 +42,7 @@ impl Default for ConsumeSettings {
             batch_bytes: 8 << 20,
             batch_linger_ms: 20,
             remembered_discards: 500_000,
+            ledger_retention_seconds: None,
             retry: RetrySettings::default(),
         }
     }

@@ -124,3 +124,23 @@ async fn a_redriven_event_does_not_undo_a_newer_state() {
     assert_eq!(counts(&scene.redrive(&["--send", "--feature", "a"]), &["sent"]), [1]);
     assert_eq!(counts(&scene.consume(), &["stale", "applied"]), [1, 0], "it stood before the state that came since");
 }
+
+#[test]
+fn a_ledger_that_would_forget_too_early_is_refused_at_the_start() {
+    let Some(real) = Real::get() else { return };
+    let place = real.place("ledger-retention", 1);
+    let consume = |days: &str| {
+        let args = ["consume", "--aoi", AREA, "--until-end", "--sink", "stdout:", "--ledger-retention", days];
+        binary::run(&args, &place.env, b"")
+    };
+    let run = consume("7");
+    // Seven days of the topic and as many of its segments; thirty and seven of the dead letters, and a day of margin.
+    assert_eq!(run.code(), 2);
+    assert!(run.stderr.contains("after 7 days") && run.stderr.contains("--ledger-retention 38"), "{}", run.stderr);
+    assert_eq!(consume("38").code(), 0, "{}", run.stderr);
+    let forever = format!("{}-forever", place.name);
+    real.kafka.create_topic(&forever, 1, &[("retention.ms", "-1")]).unwrap();
+    let args = ["consume", "--aoi", AREA, "--topic", &forever, "--sink", "stdout:", "--ledger-retention", "9999"];
+    let run = binary::run(&args, &place.env, b"");
+    assert!(run.code() == 2 && run.stderr.contains("keeps records for ever"), "{}", run.stderr);
+}

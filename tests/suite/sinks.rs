@@ -1,6 +1,6 @@
 //! Every sink keeps the contract, each with what only it does.
 
-use std::{future::ready, sync::Arc};
+use std::{future::ready, sync::Arc, time::Duration};
 
 use geoclaim_common::{Fault, FaultKind};
 use geoclaim_consumer::sink::{
@@ -186,4 +186,33 @@ async fn a_transaction_that_was_ended_by_the_database_comes_again_whole() {
     assert_eq!(fault, [Effect::Applied]);
     // A reader that holds the row: the batch waits, and goes on when the row is free.
     assert_eq!(database.query("SELECT count(*) FROM features"), "2");
+}
+
+/// Old events are forgotten a few at a time, young ones and other consumers' are kept, and what stands still stands.
+async fn forgets(sink: &dyn Sink, other: &dyn Sink, age: impl Fn()) {
+    apply(other, vec![change("o", "other", None, 1)]).await;
+    apply(sink, (0..5).map(|n| change(&format!("f{n}"), &format!("e{n}"), Some(1), 1)).collect()).await;
+    age();
+    apply(sink, vec![change("young", "young", None, 1)]).await;
+    let week = Duration::from_secs(7 * 86_400);
+    assert_eq!([sink.forget(week, 3).await.unwrap(), sink.forget(week, 3).await.unwrap()], [3, 2]);
+    assert_eq!(sink.forget(week, 3).await.unwrap(), 0);
+    assert_eq!(apply(sink, vec![change("young", "young", None, 1)]).await, [Effect::Duplicate]);
+    assert_eq!(apply(sink, vec![change("f1", "e1", Some(1), 1)]).await, [Effect::Stale], "the feature's state is known");
+    assert_eq!(apply(other, vec![change("o", "other", None, 1)]).await, [Effect::Duplicate]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_events_of_the_ledger_are_forgotten_when_they_may_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f.gpkg");
+    let open = |consumer: &str| GeoPackageSink::open(&path, consumer).unwrap();
+    let age = || {
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        connection.execute("UPDATE geoclaim_ledger SET recorded_at = '2001-01-01T00:00:00.000Z'", []).unwrap();
+    };
+    forgets(&open("c"), &open("other"), age).await;
+    let Some(database) = Database::fresh() else { return };
+    let age = || drop(database.query("UPDATE geoclaim_ledger SET recorded_at = '2001-01-01'"));
+    forgets(&database.sink("c").await, &database.sink("other").await, age).await;
 }

@@ -16,12 +16,18 @@ use crate::Fault;
 const ANSWER: Duration = Duration::from_secs(15);
 
 /// What is known of a topic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TopicFacts {
     /// How many partitions it has.
     pub partitions: usize,
     /// Its `max.message.bytes`; `None` when the broker does not say (the embedded one does not).
     pub max_message_bytes: Option<usize>,
+    /// Its `retention.ms`, -1 for ever; `None` when the broker does not say.
+    pub retention_ms: Option<i64>,
+    /// Its `segment.ms`; `None` when the broker does not say.
+    pub segment_ms: Option<i64>,
+    /// Whether its `cleanup.policy` is compaction alone.
+    pub is_compacted: bool,
 }
 
 /// A topic to make.
@@ -51,15 +57,25 @@ pub fn topic_facts(settings: &KafkaSettings, topic: &str) -> Result<Option<Topic
         Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => return Ok(None),
         Some(code) => return Err(Fault::configuration(format!("topic {topic}: {code}"))),
     }
-    Ok(Some(TopicFacts { partitions: found.partitions().len(), max_message_bytes: max_message_bytes(settings, topic) }))
+    let partitions = found.partitions().len();
+    Ok(Some(TopicFacts { partitions, ..configured(settings, topic).unwrap_or_default() }))
 }
 
-fn max_message_bytes(settings: &KafkaSettings, topic: &str) -> Option<usize> {
+/// Asks for a topic's settings; `None` when the broker does not say.
+fn configured(settings: &KafkaSettings, topic: &str) -> Option<TopicFacts> {
     let admin = admin(settings).ok()?;
     let options = AdminOptions::new().request_timeout(Some(Duration::from_secs(5)));
     let answers = futures::executor::block_on(admin.describe_configs(&[ResourceSpecifier::Topic(topic)], &options)).ok()?;
     let config = answers.into_iter().next()?.ok()?;
-    config.entry_map().get("max.message.bytes")?.value.as_ref()?.parse().ok()
+    let entries = config.entry_map();
+    let value = |name: &str| entries.get(name)?.value.as_deref();
+    Some(TopicFacts {
+        partitions: 0,
+        max_message_bytes: value("max.message.bytes").and_then(|value| value.parse().ok()),
+        retention_ms: value("retention.ms").and_then(|value| value.parse().ok()),
+        segment_ms: value("segment.ms").and_then(|value| value.parse().ok()),
+        is_compacted: value("cleanup.policy") == Some("compact"),
+    })
 }
 
 /// Makes a topic. One that is there already is left as it is. Blocks up to fifteen seconds.

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use geoclaim_common::{
     Fault,
+    clock::Stopwatch,
     fault::{Attempt, NextStep, next_step},
     telemetry,
 };
@@ -19,6 +20,12 @@ use crate::{
 /// How often the sink is given notes and asked for what others have put into it.
 const EXCHANGE: Duration = Duration::from_millis(500);
 
+/// How many events of the ledger are forgotten in one transaction.
+const FORGOTTEN_AT_ONCE: u32 = 1_000;
+
+/// How long nothing is forgotten once there was nothing more to forget.
+const FORGETTING_REST: Duration = Duration::from_secs(60);
+
 /// Applies changes until there are no more, each batch in one transaction of the sink. Offsets advance after it.
 ///
 /// # Errors
@@ -31,6 +38,7 @@ pub(super) async fn run(
 ) -> Result<(), Fault> {
     let mut exchange = tokio::time::interval(EXCHANGE);
     exchange.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut forgetting = Forgetting::new(settings.ledger_retention_seconds);
     loop {
         tokio::select! {
             first = ready.recv() => match first {
@@ -42,10 +50,38 @@ pub(super) async fn run(
                 if let Err(fault) = exchange_with(&sink, &holdings).await {
                     telemetry::retried("exchange with the sink", &fault, 1);
                 }
+                forgetting.go_on(&sink).await;
             }
         }
     }
     remember(&sink, &holdings).await
+}
+
+/// Forgets old events of the ledger, a few at a time, so that nothing waits for it.
+struct Forgetting {
+    retention: Option<Duration>,
+    rests_since: Option<Stopwatch>,
+}
+
+impl Forgetting {
+    fn new(retention_seconds: Option<u64>) -> Self {
+        Self { retention: retention_seconds.map(Duration::from_secs), rests_since: None }
+    }
+
+    async fn go_on(&mut self, sink: &Arc<dyn Sink>) {
+        let Some(retention) = self.retention else { return };
+        if self.rests_since.is_some_and(|rest| rest.elapsed() < FORGETTING_REST) {
+            return;
+        }
+        match sink.forget(retention, FORGOTTEN_AT_ONCE).await {
+            Ok(count) if count >= u64::from(FORGOTTEN_AT_ONCE) => self.rests_since = None,
+            Ok(_) => self.rests_since = Some(Stopwatch::start()),
+            Err(fault) => {
+                telemetry::retried("forget old events of the ledger", &fault, 1);
+                self.rests_since = Some(Stopwatch::start());
+            }
+        }
+    }
 }
 
 /// Keeps in the sink what has been discarded, and learns what another process has put into it.

@@ -12,7 +12,7 @@ pub mod postgis;
 pub mod stdout;
 mod wkb;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use geoclaim_common::Fault;
@@ -81,6 +81,15 @@ pub trait Sink: Send + Sync + std::fmt::Debug {
     /// [`geoclaim_common::FaultKind::Unavailable`] is tried again.
     async fn recall(&self) -> Result<Vec<Vec<u8>>, Fault> {
         Ok(Vec::new())
+    }
+
+    /// Forgets events of the ledger that were recorded longer ago than this, by the sink's own clock, and at most so many
+    /// of them. Returns how many it has forgotten; fewer than that many, and there are no more.
+    ///
+    /// # Errors
+    /// Nothing was forgotten; the next time has its chance.
+    async fn forget(&self, _older_than: Duration, _most: u32) -> Result<u64, Fault> {
+        Ok(0)
     }
 
     /// Closes the sink; nothing is applied afterwards.

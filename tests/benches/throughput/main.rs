@@ -1,4 +1,4 @@
-//! Measures and prints; asserts nothing. `cargo bench -p geoclaim-tests --bench throughput [-- extents discard memory]`
+//! Measures and prints; asserts nothing. `cargo bench -p geoclaim-tests --bench throughput [-- extents discard memory sinks]`
 //!
 //! Rates stand beside their limit in the same run, alternated, as medians: two cores that others share are noisy, and
 //! only the ratio says something.
@@ -6,10 +6,13 @@
 mod discard;
 mod extents;
 mod memory;
+mod sinks;
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    for (name, print) in [("extents", extents::print as fn()), ("discard", discard::print), ("memory", memory::print)] {
+    for (name, print) in
+        [("extents", extents::print as fn()), ("discard", discard::print), ("memory", memory::print), ("sinks", sinks::print)]
+    {
         if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
             print();
         }

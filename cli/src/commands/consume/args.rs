@@ -47,6 +47,9 @@ pub(crate) struct ConsumeArgs {
     /// What becomes of a feature in the sink that leaves the areas
     #[arg(long, value_name = "HOW", default_value = "remove")]
     pub(super) on_left: LeftArg,
+    /// How long the ledger keeps an event; longer than the topic and its dead letters keep a record [default: for ever]
+    #[arg(long, value_name = "DAYS", env = "GEOCLAIM_LEDGER_RETENTION")]
+    pub(super) ledger_retention: Option<u64>,
     /// How many bytes of bodies may be held at once
     #[arg(long, value_name = "BYTES", env = "GEOCLAIM_MEMORY_BUDGET", default_value_t = ByteSize(limits::CONSUME_IN_FLIGHT_BYTES))]
     pub(super) memory_budget: ByteSize,

@@ -24,6 +24,8 @@ use crate::{
     signals,
 };
 
+const SECONDS_A_DAY: u64 = 86_400;
+
 /// How long a run that re-reads the topic stays at its end, so that the regular group has learnt by then what it added.
 const REREAD_LINGER_MS: u64 = 2_000;
 
@@ -39,7 +41,8 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
     }
     let settings = settings(&args);
     settings.validate()?;
-    let letter_bytes = ready_topics(kafka.clone(), topic.clone(), letters.clone()).await?;
+    let topics = ready_topics(kafka.clone(), topic.clone(), letters.clone()).await?;
+    topics.check(settings.ledger_retention_seconds)?;
     let store = store::open(&args.store.store, LocalDirectory::Expect)?;
     store::check(&store).await?;
     let on_left = match args.on_left {
@@ -47,7 +50,7 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
         LeftArg::Mark => OnLeft::Mark,
     };
     let sink = args.sink.open(args.consumer.as_deref().unwrap_or(&args.group), on_left).await?;
-    let dead_letters = DeadLetters::new(Arc::new(KafkaSink::open(&kafka, &letters, letter_bytes)?));
+    let dead_letters = DeadLetters::new(Arc::new(KafkaSink::open(&kafka, &letters, topics.letter_bytes)?));
     let consumer = Consumer {
         settings,
         areas: Arc::clone(&areas),
@@ -117,6 +120,7 @@ fn settings(args: &ConsumeArgs) -> ConsumeSettings {
         budget_bytes: args.memory_budget.as_u64(),
         body_bytes: args.max_body.as_u64(),
         concurrency: args.concurrency,
+        ledger_retention_seconds: args.ledger_retention.map(|days| days.saturating_mul(SECONDS_A_DAY)),
         retry: RetrySettings { fresh_window_seconds: args.fresh_window, ..RetrySettings::default() },
         ..ConsumeSettings::default()
     }

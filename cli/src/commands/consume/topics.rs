@@ -1,11 +1,15 @@
 //! The topics of `geoclaim consume`: the one that it reads, and the one for what it sets aside.
 
+use std::time::Duration;
+
 use geoclaim_common::{
     Fault,
-    kafka::{KafkaSettings, NewTopic, create_topic, topic_facts},
+    kafka::{KafkaSettings, NewTopic, TopicFacts, create_topic, topic_facts},
     limits,
+    retention::longest_path,
 };
 
+use super::SECONDS_A_DAY;
 use crate::{
     console,
     failure::Failure,
@@ -18,31 +22,62 @@ const LETTER_OVERHEAD_BYTES: usize = 64 << 10;
 /// How long dead letters are kept in a topic that is made for them: 30 days.
 const LETTER_RETENTION_MS: u64 = 30 * 24 * 3_600 * 1_000;
 
-/// Checks that the topic exists, and makes the one for dead letters when it does not. Returns the size of its records.
-pub(super) async fn ready_topics(kafka: KafkaSettings, topic: String, letters: String) -> Result<usize, Failure> {
-    let look = move || -> Result<usize, Fault> {
+/// The topics of a consumer, found or made.
+pub(super) struct Topics {
+    /// The size of the records that the one for dead letters takes.
+    pub(super) letter_bytes: usize,
+    facts: [(String, TopicFacts); 2],
+}
+
+impl Topics {
+    /// Checks that the ledger remembers an event for longer than anything can deliver it again.
+    pub(super) fn check(&self, ledger_retention_seconds: Option<u64>) -> Result<(), Fault> {
+        let Some(kept) = ledger_retention_seconds.map(Duration::from_secs) else { return Ok(()) };
+        let days = |duration: Duration| duration.as_secs().div_ceil(SECONDS_A_DAY);
+        let [topic, letters] = &self.facts;
+        let advice = "leave --ledger-retention out, and the ledger keeps every event";
+        let longest = longest_path(&[(&topic.0, &topic.1), (&letters.0, &letters.1)])
+            .map_err(|fault| Fault::configuration(format!("{}: {advice}", fault.detail)))?;
+        if kept >= longest {
+            return Ok(());
+        }
+        Err(Fault::configuration(format!(
+            "the ledger would forget an event after {} days that {} or {} can deliver again for {}, and it would be applied \
+             twice: give --ledger-retention {2} or more, or {advice}",
+            days(kept),
+            topic.0,
+            letters.0,
+            days(longest),
+        )))
+    }
+}
+
+/// Checks that the topic exists, and makes the one for dead letters when it does not.
+pub(super) async fn ready_topics(kafka: KafkaSettings, topic: String, letters: String) -> Result<Topics, Failure> {
+    let look = move || -> Result<Topics, Fault> {
         let missing = || Fault::configuration(format!("topic {topic} does not exist at {}", kafka.brokers));
         let facts = topic_facts(&kafka, &topic)?.ok_or_else(missing)?;
-        let letter_bytes = facts.max_message_bytes.unwrap_or(USUAL_MESSAGE_BYTES) + LETTER_OVERHEAD_BYTES;
-        if let Some(found) = topic_facts(&kafka, &letters)? {
-            let takes = found.max_message_bytes.unwrap_or(letter_bytes);
-            if takes < letter_bytes - LETTER_OVERHEAD_BYTES + limits::LETTER_HEADER_BYTES {
-                let what =
-                    format!("{letters} takes records of {takes} bytes: the largest of {topic} with its reason would not fit");
-                console::note(&format!("{what}, and the consumer would stop there; set its max.message.bytes to {letter_bytes}"));
-            }
-            return Ok(takes);
+        let wanted_bytes = facts.max_message_bytes.unwrap_or(USUAL_MESSAGE_BYTES) + LETTER_OVERHEAD_BYTES;
+        let found = match topic_facts(&kafka, &letters)? {
+            Some(found) => found,
+            None => make(&kafka, &letters, (facts.partitions, wanted_bytes))?,
+        };
+        let letter_bytes = found.max_message_bytes.unwrap_or(wanted_bytes);
+        if letter_bytes < wanted_bytes - LETTER_OVERHEAD_BYTES + limits::LETTER_HEADER_BYTES {
+            let what =
+                format!("{letters} takes records of {letter_bytes} bytes: the largest of {topic} and its reason do not fit");
+            console::note(&format!("{what}, and the consumer would stop there; set its max.message.bytes to {wanted_bytes}"));
         }
-        let settings = vec![
-            ("max.message.bytes".to_owned(), letter_bytes.to_string()),
-            ("retention.ms".to_owned(), LETTER_RETENTION_MS.to_string()),
-        ];
-        let wanted = NewTopic { name: letters.clone(), partitions: facts.partitions, settings };
-        let hint =
-            |fault: Fault| Fault::configuration(format!("{}: make it, or name another by --dead-letter-topic", fault.detail));
-        create_topic(&kafka, &wanted).map_err(hint)?;
-        wait_for_topic(&kafka, &letters)?;
-        Ok(letter_bytes)
+        Ok(Topics { letter_bytes, facts: [(topic, facts), (letters, found)] })
     };
     Ok(tokio::task::spawn_blocking(look).await.map_err(|error| Failure::wrong(error.to_string()))??)
+}
+
+fn make(kafka: &KafkaSettings, letters: &str, (partitions, bytes): (usize, usize)) -> Result<TopicFacts, Fault> {
+    let settings =
+        vec![("max.message.bytes".to_owned(), bytes.to_string()), ("retention.ms".to_owned(), LETTER_RETENTION_MS.to_string())];
+    let wanted = NewTopic { name: letters.to_owned(), partitions, settings };
+    let hint = |fault: Fault| Fault::configuration(format!("{}: make it, or name another by --dead-letter-topic", fault.detail));
+    create_topic(kafka, &wanted).map_err(hint)?;
+    wait_for_topic(kafka, letters)
 }

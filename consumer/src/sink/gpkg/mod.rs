@@ -12,6 +12,7 @@ mod write;
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -116,6 +117,11 @@ impl Sink for GeoPackageSink {
     async fn recall(&self) -> Result<Vec<Vec<u8>>, Fault> {
         let consumer = self.consumer.clone();
         self.with(move |connection| notes::recall(connection, &consumer)).await
+    }
+
+    async fn forget(&self, older_than: Duration, most: u32) -> Result<u64, Fault> {
+        let consumer = self.consumer.clone();
+        self.with(move |connection| notes::forget(connection, &consumer, older_than, most)).await
     }
 
     async fn close(&self) -> Result<(), Fault> {

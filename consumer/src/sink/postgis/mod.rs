@@ -25,7 +25,7 @@ mod rows;
 mod schema;
 mod write;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use geoclaim_common::{Fault, FaultKind};
@@ -154,6 +154,13 @@ impl Sink for PostgisSink {
         let mut slot = self.connection.lock().await;
         let connection = self.connected(&mut slot).await?;
         notes::recall(&connection.client, &self.consumer).await.map_err(|error| fault::fault_of(&error))
+    }
+
+    async fn forget(&self, older_than: Duration, most: u32) -> Result<u64, Fault> {
+        let mut slot = self.connection.lock().await;
+        let connection = self.connected(&mut slot).await?;
+        let forgotten = notes::forget(&connection.client, &self.consumer, older_than, most).await;
+        forgotten.map_err(|error| fault::fault_of(&error))
     }
 
     async fn close(&self) -> Result<(), Fault> {

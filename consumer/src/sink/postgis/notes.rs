@@ -1,4 +1,7 @@
-//! What a consumer asks at its start: the features that are known, and notes of what was discarded.
+//! What a consumer asks at its start: the features that are known, and notes of what was discarded. And old events of the
+//! ledger, which go when they may.
+
+use std::time::Duration;
 
 use tokio_postgres::{Client, Error};
 
@@ -35,4 +38,12 @@ pub(super) async fn remember(client: &mut Client, consumer: &str, note: &[u8], m
 pub(super) async fn recall(client: &Client, consumer: &str) -> Result<Vec<Vec<u8>>, Error> {
     let rows = client.query("SELECT note FROM geoclaim_notes WHERE consumer = $1 ORDER BY number", &[&consumer]).await?;
     rows.iter().map(|row| row.try_get(0)).collect()
+}
+
+/// Forgets old events of the ledger. Their ages are looked up by an index, which those who keep all do without.
+pub(super) async fn forget(client: &Client, consumer: &str, older_than: Duration, most: u32) -> Result<u64, Error> {
+    const FORGET: &str = "DELETE FROM geoclaim_ledger WHERE consumer = $1 AND event_id IN (SELECT event_id FROM geoclaim_ledger
+      WHERE consumer = $1 AND recorded_at < clock_timestamp() - make_interval(secs => $2) ORDER BY recorded_at LIMIT $3)";
+    client.batch_execute("CREATE INDEX IF NOT EXISTS geoclaim_ledger_ages ON geoclaim_ledger (consumer, recorded_at)").await?;
+    client.execute(FORGET, &[&consumer, &older_than.as_secs_f64(), &i64::from(most)]).await
 }
