@@ -41,14 +41,10 @@ impl Topics {
         if kept >= longest {
             return Ok(());
         }
-        Err(Fault::configuration(format!(
-            "the ledger would forget an event after {} days that {} or {} can deliver again for {}, and it would be applied \
-             twice: give --ledger-retention {2} or more, or {advice}",
-            days(kept),
-            topic.0,
-            letters.0,
-            days(longest),
-        )))
+        let (kept, longest) = (days(kept), days(longest));
+        let what = format!("the ledger would forget an event after {kept} days that {} or {}", topic.0, letters.0);
+        let harm = format!("can deliver again for {longest}, and it would be applied twice");
+        Err(Fault::configuration(format!("{what} {harm}: give --ledger-retention {longest} or more, or {advice}")))
     }
 }
 
