@@ -36,6 +36,7 @@ pub mod aoi;
 pub mod dead_letter;
 mod engine;
 mod holdings;
+pub mod lease;
 pub mod plan;
 pub mod redrive;
 pub mod report;

@@ -15,6 +15,7 @@ mod extents;
 mod faults;
 mod filter;
 mod interop;
+mod leases;
 mod lost_answers;
 mod order;
 mod redrive;
