@@ -41,6 +41,8 @@ pub enum Act {
     Conflict,
     /// Written, and the answer lost.
     DoneButLost,
+    /// Written whatever is there: a store that takes a condition and ignores it.
+    Careless,
     /// Written short, and called done.
     StoredShort(usize),
     /// Fetched with this many bytes fewer, and a length that agrees.
@@ -133,6 +135,7 @@ impl ObjectStore for FaultyStore {
                 let bytes = Bytes::from(payload).slice(..length);
                 self.inner.put_opts(key, bytes.into(), options).await
             }
+            Act::Careless => self.inner.put(key, payload).await,
             Act::Slow(wait) => {
                 tokio::time::sleep(wait).await;
                 self.inner.put_opts(key, payload, options).await

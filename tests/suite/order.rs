@@ -8,8 +8,8 @@ use std::{
 
 use async_trait::async_trait;
 use geoclaim_common::{
-    Envelope, Fault,
-    store::{LocalDirectory, Store, open},
+    Envelope, Fault, FaultKind,
+    store::{self, LocalDirectory, Store, open},
     stream::{EnvelopeSink, OutgoingRecord, Receipt, memory::MemorySink},
 };
 use geoclaim_producer::{Publisher, Source};
@@ -182,4 +182,14 @@ async fn a_kill_between_put_and_publish_leaves_a_body_and_no_envelope_and_the_re
     assert_eq!(ids[0], ids[1]);
     let (report, _) = Bench::new().consume(records, "[0,0,40,40]", store).await;
     assert_eq!((report.applied, report.duplicate), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_ignores_the_condition_of_a_create_is_found_out_at_the_start() {
+    let careless = FaultyStore::new(memory(), |op, _, _| if op == Op::Create { Act::Careless } else { Act::Pass });
+    let inner: Store = Arc::new(careless);
+    let fault = store::check_creates(&inner).await.unwrap_err();
+    assert!(fault.kind == FaultKind::Configuration && fault.detail.contains("ignores it"), "{fault}");
+    assert_eq!(objects(&inner).await, 0, "nothing is left behind");
+    store::check_creates(&memory()).await.unwrap();
 }

@@ -68,6 +68,7 @@ pub(crate) async fn run(args: PublishArgs) -> Result<ExitCode, Failure> {
     settings.validate(Some(message_bytes))?;
     let store = store::open(&args.store.store, LocalDirectory::Create)?;
     store::check(&store).await?;
+    store::check_creates(&store).await?;
     let sink = KafkaSink::open(&kafka, &args.kafka.topic, message_bytes)?;
     let progress = Progress::of_bytes(total);
     let publisher = Publisher {

@@ -16,6 +16,7 @@ use object_store::ObjectStoreExt as _;
 /// The store breaks the contract.
 pub async fn store(store: Store, name: &str) {
     store::check(&store).await.unwrap_or_else(|fault| panic!("{name}: {fault}"));
+    store::check_creates(&store).await.unwrap_or_else(|fault| panic!("{name}: {fault}"));
     let body = Body::seal(format!("{{\"store\":\"{name}\"}}").into());
     let missing = store.head(&body.claim().key()).await.expect_err("nothing is there");
     assert_eq!(store::fault_of(&missing).kind, FaultKind::Missing, "{name}");
