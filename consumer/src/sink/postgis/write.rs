@@ -34,6 +34,9 @@ pub(super) struct Prepared {
     outcome: Statement,
 }
 
+// Rows are found by their keys one by one, and not by joins: a plan that was made while the tables were small would read
+// all of them for every batch, for as long as the connection lives. So what changes rows that are there is written as an
+// insert that meets them.
 const CLAIM: &str = "INSERT INTO geoclaim_ledger (consumer, event_id, feature_id, outcome)
   SELECT $1, event_id, feature_id, $4 FROM unnest($2::text[], $3::text[]) AS given (event_id, feature_id)
   ON CONFLICT (consumer, event_id) DO NOTHING RETURNING event_id";
@@ -41,15 +44,17 @@ const CLAIM: &str = "INSERT INTO geoclaim_ledger (consumer, event_id, feature_id
 const ENTER: &str = "INSERT INTO geoclaim_features (consumer, feature_id)
   SELECT $1, feature_id FROM unnest($2::text[]) AS given (feature_id) ON CONFLICT (consumer, feature_id) DO NOTHING";
 
-const LOCK: &str = "SELECT feature_id, event_id, version, held, partition, record_offset, record_time FROM geoclaim_features
-  WHERE consumer = $1 AND feature_id = ANY ($2) ORDER BY feature_id FOR UPDATE";
+const LOCK: &str = "SELECT feature.* FROM unnest($2::text[]) AS given (feature_id) CROSS JOIN LATERAL (
+  SELECT feature_id, event_id, version, held, partition, record_offset, record_time FROM geoclaim_features
+  WHERE consumer = $1 AND feature_id = given.feature_id FOR UPDATE) AS feature";
 
-const KEEP: &str = "UPDATE geoclaim_features AS feature
-  SET event_id = given.event_id, version = given.version, held = given.held, partition = given.partition,
-    record_offset = given.record_offset, record_time = given.record_time
-  FROM unnest($2::text[], $3::text[], $4::bigint[], $5::boolean[], $6::integer[], $7::bigint[], $8::bigint[])
-    AS given (feature_id, event_id, version, held, partition, record_offset, record_time)
-  WHERE feature.consumer = $1 AND feature.feature_id = given.feature_id";
+const KEEP: &str = "INSERT INTO geoclaim_features
+    (consumer, feature_id, event_id, version, held, partition, record_offset, record_time)
+  SELECT $1, given.* FROM unnest($2::text[], $3::text[], $4::bigint[], $5::boolean[], $6::integer[], $7::bigint[], $8::bigint[])
+    AS given
+  ON CONFLICT (consumer, feature_id) DO UPDATE SET event_id = excluded.event_id, version = excluded.version,
+    held = excluded.held, partition = excluded.partition, record_offset = excluded.record_offset,
+    record_time = excluded.record_time";
 
 const REMOVE: &str = "DELETE FROM features WHERE consumer = $1 AND feature_id = ANY ($2)";
 
@@ -75,9 +80,9 @@ const AREAS: &str = "UPDATE features AS feature SET areas = given.areas
     FROM unnest($2::text[], $3::text[]) AS given (feature_id, areas)) AS given
   WHERE feature.consumer = $1 AND feature.feature_id = given.feature_id AND feature.areas <> given.areas";
 
-const OUTCOME: &str = "UPDATE geoclaim_ledger AS ledger SET outcome = given.outcome
-  FROM unnest($2::text[], $3::text[]) AS given (event_id, outcome)
-  WHERE ledger.consumer = $1 AND ledger.event_id = given.event_id";
+const OUTCOME: &str = "INSERT INTO geoclaim_ledger (consumer, event_id, feature_id, outcome)
+  SELECT $1, event_id, '', outcome FROM unnest($2::text[], $3::text[]) AS given (event_id, outcome)
+  ON CONFLICT (consumer, event_id) DO UPDATE SET outcome = excluded.outcome";
 
 impl Prepared {
     pub(super) async fn on(client: &Client) -> Result<Self, tokio_postgres::Error> {
