@@ -20,6 +20,7 @@ mod console;
 mod failure;
 mod input;
 mod progress;
+mod records;
 mod signals;
 mod sinks;
 mod telemetry;

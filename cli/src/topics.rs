@@ -5,6 +5,14 @@ use geoclaim_common::{
     kafka::{KafkaSettings, TopicFacts, topic_facts},
 };
 
+/// Days are what retention is given in.
+pub(crate) const SECONDS_A_DAY: u64 = 86_400;
+
+/// Returns the topic that dead letters of a topic go to when nothing else is said.
+pub(crate) fn dead_letters_of(topic: &str) -> String {
+    format!("{topic}.dead-letters")
+}
+
 /// What a topic takes when its broker does not say: Kafka's default.
 pub(crate) const USUAL_MESSAGE_BYTES: usize = 1_048_588;
 

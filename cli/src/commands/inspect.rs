@@ -1,17 +1,9 @@
 //! `geoclaim inspect`.
 
-use std::{ops::ControlFlow, process::ExitCode, sync::Arc};
+use std::{ops::ControlFlow, process::ExitCode};
 
 use clap::Args;
-use geoclaim_common::{
-    Budget, ClaimCheck, Envelope, Fault,
-    clock::SystemClock,
-    envelope::Content,
-    fault::RetrySettings,
-    kafka::{StoredRecord, read_topic},
-    limits,
-    store::{self, LocalDirectory},
-};
+use geoclaim_common::{ClaimCheck, Envelope, Fault, envelope::Content, kafka::StoredRecord};
 use geoclaim_consumer::resolve::Resolver;
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -20,6 +12,7 @@ use crate::{
     args::{KafkaArgs, ReportArgs},
     console,
     failure::{Failure, status},
+    records,
 };
 
 #[derive(Debug, Args)]
@@ -58,7 +51,7 @@ struct Report {
 
 pub(crate) async fn run(args: InspectArgs) -> Result<ExitCode, Failure> {
     let resolver = match args.store.as_deref().filter(|_| args.resolve) {
-        Some(url) => Some(resolver(url).await?),
+        Some(url) => Some(records::resolver(url).await?),
         None => None,
     };
     let mut records = read(&args)?;
@@ -72,35 +65,19 @@ pub(crate) async fn run(args: InspectArgs) -> Result<ExitCode, Failure> {
     Ok(status(report.undecodable + report.wrong > 0))
 }
 
-/// Reads the topic on a thread of its own.
+/// Reads what is to be shown.
 fn read(args: &InspectArgs) -> Result<mpsc::Receiver<Result<StoredRecord, Fault>>, Failure> {
     let (kafka, topic, feature) = (args.kafka.settings()?, args.kafka.topic.clone(), args.feature.clone());
     let limit = args.limit.unwrap_or(u64::MAX);
-    let (sender, receiver) = mpsc::channel(64);
-    tokio::task::spawn_blocking(move || {
-        let mut shown = 0;
-        let ended = read_topic(&kafka, &topic, |record| {
-            if shown == limit {
-                return ControlFlow::Break(());
-            }
-            if feature.as_ref().is_some_and(|feature| record.key.as_deref() != Some(feature.as_bytes())) {
-                return ControlFlow::Continue(());
-            }
-            shown += 1;
-            if sender.blocking_send(Ok(record)).is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        if let Err(fault) = ended {
-            let _ = sender.blocking_send(Err(fault));
+    let mut shown = 0;
+    Ok(records::read(&kafka, &topic, move |record| {
+        if shown == limit {
+            return ControlFlow::Break(());
         }
-    });
-    Ok(receiver)
-}
-
-async fn resolver(url: &str) -> Result<Resolver, Failure> {
-    let store = store::open(url, LocalDirectory::Expect)?;
-    store::check(&store).await?;
-    let limits = (RetrySettings::default(), limits::BODY_BYTES, Budget::new(limits::CONSUME_IN_FLIGHT_BYTES));
-    Ok(Resolver::new(store, Arc::new(SystemClock), limits, Arc::default()))
+        let is_wanted = feature.as_ref().is_none_or(|feature| record.key.as_deref() == Some(feature.as_bytes()));
+        shown += u64::from(is_wanted);
+        ControlFlow::Continue(is_wanted)
+    }))
 }
 
 async fn show(

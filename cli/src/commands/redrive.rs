@@ -4,17 +4,11 @@ use std::{ops::ControlFlow, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Args;
 use geoclaim_common::{
-    Budget, Clock as _, Fault, Timestamp,
+    Clock as _, Fault, Timestamp,
     clock::SystemClock,
-    fault::RetrySettings,
-    kafka::{KafkaSettings, KafkaSink, StoredRecord, read_topic, topic_facts},
-    limits,
-    store::{self, LocalDirectory},
+    kafka::{KafkaSettings, KafkaSink, StoredRecord, topic_facts},
 };
-use geoclaim_consumer::{
-    redrive::{Choice, Latest, Redrive, RedriveReport, RedriveSettings, Verdict},
-    resolve::Resolver,
-};
+use geoclaim_consumer::redrive::{Choice, Latest, Redrive, RedriveReport, RedriveSettings, Verdict};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -22,8 +16,8 @@ use crate::{
     console,
     failure::{Failure, status},
     progress::Progress,
-    signals,
-    topics::USUAL_MESSAGE_BYTES,
+    records, signals,
+    topics::{SECONDS_A_DAY, USUAL_MESSAGE_BYTES, dead_letters_of},
 };
 
 /// How many records are on their way at once.
@@ -71,10 +65,10 @@ fn moment(text: &str) -> Result<Timestamp, String> {
             's' => 1,
             'm' => 60,
             'h' => 3_600,
-            'd' => 86_400,
+            'd' => SECONDS_A_DAY,
             _ => return None,
         };
-        let ago = text.strip_suffix(unit)?.parse::<i64>().ok()?.checked_mul(seconds * 1_000)?;
+        let ago = text.strip_suffix(unit)?.parse::<i64>().ok()?.checked_mul(i64::try_from(seconds * 1_000).ok()?)?;
         Some(Timestamp::from_millis(SystemClock.now().as_millis() - ago))
     };
     let wrong = || "expected a time such as 2026-08-08T12:00:00Z, or an age such as 90m, 2h or 7d".to_owned();
@@ -83,7 +77,7 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 
 pub(crate) async fn run(args: RedriveArgs) -> Result<ExitCode, Failure> {
     let kafka = args.kafka.settings()?;
-    let letters = args.dead_letter_topic.clone().unwrap_or_else(|| format!("{}.dead-letters", args.kafka.topic));
+    let letters = args.dead_letter_topic.clone().unwrap_or_else(|| dead_letters_of(&args.kafka.topic));
     let redrive = redrive(&args, &kafka).await?;
     let mut latest = Latest::default();
     let progress = Progress::of_work();
@@ -109,11 +103,7 @@ pub(crate) async fn run(args: RedriveArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn redrive(args: &RedriveArgs, kafka: &KafkaSettings) -> Result<Redrive, Failure> {
-    let store = store::open(&args.store.store, LocalDirectory::Expect)?;
-    store::check(&store).await?;
-    let clock = Arc::new(SystemClock);
-    let limits = (RetrySettings::default(), limits::BODY_BYTES, Budget::new(limits::CONSUME_IN_FLIGHT_BYTES));
-    let resolver = Resolver::new(store, Arc::clone(&clock) as _, limits, Arc::default());
+    let resolver = records::resolver(&args.store.store).await?;
     let topic = args.kafka.topic.clone();
     let (asked, of) = (kafka.clone(), topic.clone());
     let facts = tokio::task::spawn_blocking(move || topic_facts(&asked, &of));
@@ -126,25 +116,15 @@ async fn redrive(args: &RedriveArgs, kafka: &KafkaSettings) -> Result<Redrive, F
         since: args.since,
         until: args.until,
     };
-    let ledger_retention = args.ledger_retention.map(|days| Duration::from_secs(days.saturating_mul(86_400)));
+    let ledger_retention = args.ledger_retention.map(|days| Duration::from_secs(days.saturating_mul(SECONDS_A_DAY)));
     let sink = if args.send { Some(Arc::new(KafkaSink::open(kafka, &topic, bytes)?) as _) } else { None };
     let settings = RedriveSettings { choice, topic, most_redrives: args.max_redrives, ledger_retention };
-    Ok(Redrive { settings, resolver, sink, clock })
+    Ok(Redrive { settings, resolver, sink, clock: Arc::new(SystemClock) })
 }
 
-/// Reads the letters on a thread of its own.
+/// Reads the letters.
 fn read(kafka: &KafkaSettings, letters: &str) -> mpsc::Receiver<Result<StoredRecord, Fault>> {
-    let (kafka, letters) = (kafka.clone(), letters.to_owned());
-    let (sender, receiver) = mpsc::channel(64);
-    tokio::task::spawn_blocking(move || {
-        let ended = read_topic(&kafka, &letters, |record| {
-            if sender.blocking_send(Ok(record)).is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        if let Err(fault) = ended {
-            let _ = sender.blocking_send(Err(fault));
-        }
-    });
-    receiver
+    records::read(kafka, letters, |_| ControlFlow::Continue(true))
 }
 
 async fn send(

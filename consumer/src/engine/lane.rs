@@ -63,6 +63,7 @@ struct Parsed {
     record: OutgoingRecord,
     since: Timestamp,
     timestamp: Option<Timestamp>,
+    position: Position,
     open: Open,
     step: Step,
 }
@@ -140,7 +141,7 @@ impl Shop {
             None => self.tombstone(record.key.as_deref(), position).map(Step::Tell),
         };
         let since = timestamp.or(occurred_at).unwrap_or_else(|| self.clock.now());
-        Parsed { record, since, timestamp, open, step: step.unwrap_or_else(Step::Bad) }
+        Parsed { record, since, timestamp, position, open, step: step.unwrap_or_else(Step::Bad) }
     }
 
     fn tombstone(&self, key: Option<&[u8]>, position: Position) -> Result<Change, Fault> {
@@ -187,11 +188,10 @@ impl Shop {
 
     /// Comes to a verdict: a change for the sink, or `None` when the record has ended.
     async fn judge(&self, parsed: Parsed) -> Result<Option<Ready>, Fault> {
-        let Parsed { record, since, timestamp, open, step } = parsed;
+        let Parsed { record, since, timestamp, position, open, step } = parsed;
         if open.is_fenced() {
             return Ok(None);
         }
-        let position = position_of(&record, &open, timestamp);
         let examined = match step {
             Step::End(outcome) => {
                 open.end(outcome);

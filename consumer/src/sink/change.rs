@@ -54,6 +54,14 @@ pub struct State {
     pub outline: Outline,
 }
 
+impl State {
+    /// Returns the body's properties, as JSON text.
+    pub(super) fn properties(&self) -> Option<&str> {
+        let range = self.outline.properties.clone()?;
+        std::str::from_utf8(&self.body.bytes()[range]).ok()
+    }
+}
+
 impl Change {
     /// Returns the state that is to be held, if any.
     pub fn state(&self) -> Option<&State> {

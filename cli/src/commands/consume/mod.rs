@@ -22,9 +22,8 @@ use crate::{
     failure::{Failure, status},
     progress::Progress,
     signals,
+    topics::{SECONDS_A_DAY, dead_letters_of},
 };
-
-const SECONDS_A_DAY: u64 = 86_400;
 
 /// How long a run that re-reads the topic stays at its end, so that the regular group has learnt by then what it added.
 const REREAD_LINGER_MS: u64 = 2_000;
@@ -33,7 +32,7 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
     let areas = Arc::new(LiveAreas::new(areas::read_set(&args.aoi, &args.areas_only)?));
     let kafka = args.kafka.settings()?;
     let topic = args.kafka.topic.clone();
-    let letters = args.dead_letter_topic.clone().unwrap_or_else(|| format!("{topic}.dead-letters"));
+    let letters = args.dead_letter_topic.clone().unwrap_or_else(|| dead_letters_of(&topic));
     if letters == topic {
         return Err(Failure::misuse(
             "dead letters need a topic of their own: --dead-letter-topic names the topic of the envelopes",

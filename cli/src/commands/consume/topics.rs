@@ -9,11 +9,10 @@ use geoclaim_common::{
     retention::longest_path,
 };
 
-use super::SECONDS_A_DAY;
 use crate::{
     console,
     failure::Failure,
-    topics::{USUAL_MESSAGE_BYTES, wait_for_topic},
+    topics::{SECONDS_A_DAY, USUAL_MESSAGE_BYTES, wait_for_topic},
 };
 
 /// Room for a dead letter's headers beside its record.

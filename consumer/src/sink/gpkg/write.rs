@@ -107,8 +107,6 @@ fn touch(transaction: &Transaction<'_>) -> Result<()> {
 
 fn upsert(transaction: &Transaction<'_>, change: &Change, state: &State, encoded: Encoded) -> Result<()> {
     let Encoded { blob, bounds } = encoded;
-    let body = state.body.bytes();
-    let properties = state.outline.properties.clone().and_then(|range| std::str::from_utf8(&body[range]).ok());
     transaction
         .prepare_cached(
             "INSERT INTO features (geom, feature_id, properties, areas, event_id, version, occurred_at, body_sha256)
@@ -120,7 +118,7 @@ fn upsert(transaction: &Transaction<'_>, change: &Change, state: &State, encoded
         .execute(params![
             blob,
             change.feature_id,
-            properties,
+            state.properties(),
             areas_of(state),
             change.event_id,
             change.version,

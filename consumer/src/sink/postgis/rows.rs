@@ -89,7 +89,7 @@ impl<'b> Written<'b> {
                 "its geometry takes more than the {MOST_GEOMETRY_BYTES} bytes that PostgreSQL is given at once"
             ));
         }
-        let properties = self.batch[place].state().and_then(properties_of).unwrap_or_default();
+        let properties = self.batch[place].state().and_then(State::properties).unwrap_or_default();
         has_nul(properties).then(|| "PostgreSQL's jsonb holds no \\u0000, which its properties have".to_owned())
     }
 
@@ -117,7 +117,7 @@ impl<'b> Written<'b> {
         columns.features.push(storable(&change.feature_id));
         columns.wkbs.push(self.wkbs[place].as_ref().map(|wkb| &*wkb.bytes));
         columns.has_z.push(state.extent.has_z);
-        columns.properties.push(properties_of(state));
+        columns.properties.push(state.properties());
         columns.areas.push(areas_of(state));
         columns.events.push(storable(&change.event_id));
         columns.versions.push(change.version);
@@ -125,10 +125,6 @@ impl<'b> Written<'b> {
         columns.digests.push(state.body.claim().map(|claim| claim.digest.to_string()));
         columns.left.push(has_left);
     }
-}
-
-fn properties_of(state: &State) -> Option<&str> {
-    state.outline.properties.clone().and_then(|range| std::str::from_utf8(&state.body.bytes()[range]).ok())
 }
 
 /// Tells whether JSON text has an escaped NUL: `\u0000` after an even number of backslashes.
