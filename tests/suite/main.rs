@@ -4,6 +4,7 @@
 mod architecture;
 mod cli;
 mod contracts;
+mod copies;
 mod countries;
 mod covers;
 mod crashes;

@@ -5,19 +5,21 @@
 //! environment or the cloud's own chain, never from the URL. HTTP redirects are not followed: a redirect would take a
 //! request to a host that nobody configured.
 
+mod check;
 mod fault;
 mod http;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use object_store::{
-    BackoffConfig, Error, ObjectStore, ObjectStoreExt as _, PutMode, RetryConfig, aws::AmazonS3Builder,
-    azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder, local::LocalFileSystem, memory::InMemory, prefix::PrefixStore,
+    BackoffConfig, ObjectStore, RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder,
+    local::LocalFileSystem, memory::InMemory, prefix::PrefixStore,
 };
 use url::Url;
 
-use crate::{Digest, Fault, FaultKind, key};
+use crate::{Fault, FaultKind};
 
+pub use check::{check, check_creates, check_updates};
 pub use fault::fault_of;
 
 /// A store shared by everything that needs one.
@@ -82,47 +84,6 @@ pub fn open(url: &str, directory: LocalDirectory) -> Result<Store, Fault> {
         }
     };
     built.map_err(|error| Fault::new(FaultKind::Configuration, fault_of(&error).detail))
-}
-
-/// Asks the store for a key that cannot exist, so that a wrong bucket, endpoint or credential shows at start-up.
-///
-/// # Errors
-/// [`FaultKind::Configuration`] or [`FaultKind::Unavailable`].
-pub async fn check(store: &Store) -> Result<(), Fault> {
-    // Not HEAD: its answer has no text, and only the text tells a missing bucket from a missing key.
-    match store.get(&key::of(&Digest::of(b"geoclaim start-up check"))).await {
-        Ok(_) => Ok(()),
-        Err(error) => match fault_of(&error) {
-            Fault { kind: FaultKind::Missing, .. } => Ok(()),
-            fault => Err(Fault::new(fault.kind, format!("the store does not answer as it should: {}", fault.detail))),
-        },
-    }
-}
-
-/// Creates a small object twice, so that a store which takes `If-None-Match` and ignores it shows at start-up: what many
-/// writers do at once would not be safe there. The object is removed again.
-///
-/// # Errors
-/// [`FaultKind::Configuration`] when the second create is not refused, or the store cannot be written to.
-pub async fn check_creates(store: &Store) -> Result<(), Fault> {
-    let key = object_store::path::Path::from(format!("self-test/{}", uuid::Uuid::now_v7()));
-    let create = async || store.put_opts(&key, "geoclaim".into(), PutMode::Create.into()).await;
-    let told = |error: &Error| {
-        let fault = fault_of(error);
-        Fault::new(fault.kind, format!("the store does not take what is written: {}", fault.detail))
-    };
-    create().await.map_err(|error| told(&error))?;
-    let again = create().await;
-    // What is left of it hurts nobody.
-    let _ = store.delete(&key).await;
-    match again {
-        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(()),
-        Err(error) => Err(told(&error)),
-        Ok(_) => Err(Fault::configuration(
-            "the store takes a conditional create (If-None-Match: *) and ignores it: two writers at once would overwrite each \
-             other; use a store that honours it, or a newer version of this one",
-        )),
-    }
 }
 
 fn local(path: &Path, directory: LocalDirectory) -> Result<Store, Fault> {

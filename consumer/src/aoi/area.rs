@@ -23,11 +23,7 @@ pub struct Area {
 impl Area {
     /// Makes an area of a box; one that crosses the antimeridian becomes two polygons.
     pub fn from_bbox(id: impl Into<Arc<str>>, bbox: &Bbox) -> Self {
-        let polygon = |[west, south, east, north]: [f64; 4]| {
-            let corners = [(west, south), (east, south), (east, north), (west, north), (west, south)];
-            Polygon::new(LineString::from(corners.to_vec()), Vec::new())
-        };
-        Self { id: id.into(), polygons: bbox.planar().map(polygon).collect() }
+        Self { id: id.into(), polygons: bbox.planar().map(box_polygon).collect() }
     }
 
     /// Makes an area of a GeoJSON geometry of polygons.
@@ -70,6 +66,12 @@ impl Area {
     }
 }
 
+/// Returns a planar box as a polygon.
+pub(crate) fn box_polygon([west, south, east, north]: [f64; 4]) -> Polygon {
+    let corners = [(west, south), (east, south), (east, north), (west, north), (west, south)];
+    Polygon::new(LineString::from(corners.to_vec()), Vec::new())
+}
+
 /// Returns a polygon once for each turn that brings a part of it between -180 and 180.
 fn in_range(polygon: Polygon) -> Vec<Polygon> {
     let [west, _, east, _] = bounds_of_rings(&polygon);
@@ -85,7 +87,7 @@ fn in_range(polygon: Polygon) -> Vec<Polygon> {
 }
 
 /// Returns the box of all rings: a hole that sticks out of its polygon has an edge that a body can meet.
-pub(super) fn bounds_of_rings(polygon: &Polygon) -> [f64; 4] {
+pub(crate) fn bounds_of_rings(polygon: &Polygon) -> [f64; 4] {
     let positions = std::iter::once(polygon.exterior()).chain(polygon.interiors()).flat_map(|ring| &ring.0);
     positions.fold([f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY], |[w, s, e, n], at| {
         [w.min(at.x), s.min(at.y), e.max(at.x), n.max(at.y)]

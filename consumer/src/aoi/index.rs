@@ -7,7 +7,7 @@ use geoclaim_common::{Bbox, cover::Cover};
 
 use super::{
     Area,
-    area::bounds_of_rings,
+    area::{bounds_of_rings, box_polygon},
     shape::{Outline, Shape},
     tree::BoxTree,
 };
@@ -78,6 +78,25 @@ impl AreaIndex {
         self.met_by_cover(cover).map(|shape| self.area_of(shape.number)).collect()
     }
 
+    /// Returns the polygons of an area, as its [`Area`] had them; `None` when there is no such area. It looks at every
+    /// shape: ask once for each area.
+    pub fn polygons(&self, id: &str) -> Option<Vec<Polygon>> {
+        let place = self.ids.iter().position(|known| &**known == id)? as u32;
+        let shapes = self.areas.partition_point(|area| *area < place)..self.areas.partition_point(|area| *area <= place);
+        let mut found: Vec<([f64; 4], Slot)> = self
+            .boxes
+            .iter()
+            .filter(|(_, slot)| shapes.contains(&(slot.number as usize)))
+            .map(|(bounds, slot)| (bounds, *slot))
+            .collect();
+        found.sort_unstable_by_key(|(_, slot)| slot.number);
+        let polygon = |(bounds, slot): ([f64; 4], Slot)| match slot.outline {
+            Some(place) => self.outlines[place.get() as usize - 1].polygon().clone(),
+            None => box_polygon(bounds),
+        };
+        Some(found.into_iter().map(polygon).collect())
+    }
+
     fn met_by_cover<'a>(&'a self, cover: &'a Cover) -> impl Iterator<Item = Shape<'a>> + 'a {
         let near = cover.bbox().planar().flat_map(|planar| self.shapes_near(planar));
         near.filter(|shape| cover.any_within(shape.bounds, |piece| shape.meets_box(piece)))
@@ -143,5 +162,8 @@ mod tests {
         assert_eq!(index.near_cover(&corner(5.1, 5.8)), [0].into());
         assert_eq!(index.near_cover(&corner(0.8, 0.1)), [1].into());
         assert!(!index.meets_cover(&corner(0.1, 0.8)), "in the triangle's box only");
+        let given = [Area::from_bbox("box", &bbox(5.0, 5.0, 6.0, 6.0)), Area::from_geojson("triangle", triangle).unwrap()];
+        assert!(given.iter().all(|area| index.polygons(&area.id).as_ref() == Some(&area.polygons)));
+        assert_eq!(index.polygons("other"), None);
     }
 }

@@ -15,7 +15,10 @@ mod shape;
 mod tree;
 
 pub use area::Area;
+pub(crate) use area::{bounds_of_rings, box_polygon};
 pub use file::{AreaError, parse_areas, parse_box};
 pub use index::AreaIndex;
 pub use live::{AreaSet, LiveAreas, Reach};
+pub(crate) use refine::turns;
 pub use refine::{refine, refine_places};
+pub(crate) use shape::is_own_box;

@@ -190,7 +190,7 @@ impl Visitor for Refine<'_> {
 
 /// Returns the turns that bring longitudes from `west` to `east` to where areas are, within ±180; of a segment beyond
 /// it that touches ±180, both sides.
-fn turns(west: f64, east: f64) -> impl Iterator<Item = i32> {
+pub(crate) fn turns(west: f64, east: f64) -> impl Iterator<Item = i32> {
     if west > -180.0 && east < 180.0 { 0..=0 } else { -turns_of(-west)..=turns_of(east) }
 }
 

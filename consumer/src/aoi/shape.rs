@@ -27,7 +27,11 @@ pub(super) struct Outline {
 impl Outline {
     /// Takes a polygon; returns `None` for one that is its own bounding box.
     pub(super) fn new(polygon: Polygon) -> Option<Self> {
-        (!is_box(&polygon)).then(|| Self { polygon, edges: OnceLock::new() })
+        (!is_own_box(&polygon)).then(|| Self { polygon, edges: OnceLock::new() })
+    }
+
+    pub(super) fn polygon(&self) -> &Polygon {
+        &self.polygon
     }
 
     fn edges(&self) -> &EdgeIndex {
@@ -71,7 +75,7 @@ impl Shape<'_> {
 }
 
 /// Tells whether a polygon is its own bounding box.
-fn is_box(polygon: &Polygon) -> bool {
+pub(crate) fn is_own_box(polygon: &Polygon) -> bool {
     let [a, b, c, d, e] = polygon.exterior().0[..] else { return false };
     let turns = a.x == d.x && b.x == c.x && a.y == b.y && c.y == d.y || a.y == d.y && b.y == c.y && a.x == b.x && c.x == d.x;
     a == e && turns && polygon.interiors().is_empty()

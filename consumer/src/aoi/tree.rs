@@ -25,6 +25,11 @@ impl<T> BoxTree<T> {
         near.map(|entry| (sides(entry.geom().lower(), entry.geom().upper()), &entry.data))
     }
 
+    /// Returns all things and their boxes, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = ([f64; 4], &T)> {
+        self.tree.iter().map(|entry| (sides(entry.geom().lower(), entry.geom().upper()), &entry.data))
+    }
+
     /// Returns the box of all boxes; of none, one that nothing meets.
     pub(super) fn bounds(&self) -> [f64; 4] {
         let all = self.tree.root().envelope();

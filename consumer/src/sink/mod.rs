@@ -7,6 +7,7 @@
 
 mod change;
 pub mod gpkg;
+pub mod object;
 mod order;
 pub mod postgis;
 pub mod stdout;

@@ -16,7 +16,9 @@
 mod changes;
 mod sink;
 mod store;
+mod write_once;
 
 pub use changes::{change, of_kind, with_body};
-pub use sink::{one_of_many, sink, sink_within_a_run};
+pub use sink::{one_of_many, one_of_many_again_and_again, sink, sink_within_a_run};
 pub use store::store;
+pub use write_once::write_once;

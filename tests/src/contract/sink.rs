@@ -37,7 +37,7 @@ pub async fn sink<F: Future<Output = Arc<dyn Sink>>>(open: impl Fn() -> F) {
 pub async fn sink_within_a_run(sink: &Arc<dyn Sink>) {
     once(sink).await;
     exits(sink).await;
-    one_of_many(&[Arc::clone(sink)]).await;
+    one_of_many_again_and_again(&[Arc::clone(sink)]).await;
 }
 
 /// An event and a feature count once, and of two states the newer stands.
@@ -71,33 +71,39 @@ async fn exits(sink: &Arc<dyn Sink>) {
     assert_eq!(apply(sink, vec![change("x", "x10", Some(7), 1), delete("x11", Some(8))]).await, [Applied, Left]);
 }
 
-/// One of many that apply the same event at the same time applies it, and the others find it applied. The tasks share the
-/// sinks given, which are of one state: of one process, or each with a connection of its own.
+/// One of many that apply the same change at the same time applies it, and the others find it applied. The tasks share
+/// the sinks given, which are of one state: of one process, or each with a connection of its own.
 ///
 /// # Panics
 /// None applied it, or more than one, or one saw it as something else.
-pub async fn one_of_many(sinks: &[Arc<dyn Sink>]) {
+pub async fn one_of_many(sinks: &[Arc<dyn Sink>], fresh: impl Fn() -> Change) {
+    let change = fresh();
+    let tasks = (0..16).map(|n| {
+        let (sink, change) = (Arc::clone(&sinks[n % sinks.len()]), change.clone());
+        tokio::spawn(async move {
+            loop {
+                match sink.apply(Arc::new(vec![change.clone()])).await {
+                    Ok(effects) => return effects,
+                    Err(fault) => assert_eq!(fault.kind, geoclaim_common::FaultKind::Unavailable, "{fault}"),
+                }
+            }
+        })
+    });
+    let ended: Vec<Effect> =
+        futures::future::join_all(tasks).await.into_iter().flat_map(|task| task.expect("a task ends")).collect();
+    let applied = ended.iter().filter(|effect| **effect == Effect::Applied).count();
+    let known = ended.iter().filter(|effect| **effect == Effect::Duplicate).count();
+    assert_eq!((applied, known), (1, 15), "{ended:?}");
+}
+
+/// As [`one_of_many`], five times over, each with an event of its own.
+///
+/// # Panics
+/// As there.
+pub async fn one_of_many_again_and_again(sinks: &[Arc<dyn Sink>]) {
     static ROUND: AtomicU32 = AtomicU32::new(0);
     for _ in 0..5 {
-        let event = format!("once-{}", ROUND.fetch_add(1, Ordering::Relaxed));
-        let tasks = (0..16).map(|n| {
-            let (sink, event) = (Arc::clone(&sinks[n % sinks.len()]), event.clone());
-            tokio::spawn(async move {
-                let change =
-                    Change { position: of_kind("h", "", None, ChangeKind::Leave).position, ..change("h", &event, None, 7) };
-                loop {
-                    match sink.apply(Arc::new(vec![change.clone()])).await {
-                        Ok(effects) => return effects,
-                        Err(fault) => assert_eq!(fault.kind, geoclaim_common::FaultKind::Unavailable, "{fault}"),
-                    }
-                }
-            })
-        });
-        let ended: Vec<Effect> =
-            futures::future::join_all(tasks).await.into_iter().flat_map(|task| task.expect("a task ends")).collect();
-        let applied = ended.iter().filter(|effect| **effect == Effect::Applied).count();
-        let known = ended.iter().filter(|effect| **effect == Effect::Duplicate).count();
-        assert_eq!((applied, known), (1, 15), "{ended:?}");
+        one_of_many(sinks, || change("h", &format!("once-{}", ROUND.fetch_add(1, Ordering::Relaxed)), None, 7)).await;
     }
 }
 

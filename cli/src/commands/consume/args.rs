@@ -6,7 +6,7 @@ use geoclaim_common::{fault::RetrySettings, limits};
 
 use crate::{
     args::{KafkaArgs, ReportArgs, StoreArgs},
-    sinks::SinkTarget,
+    sinks::{ObjectArgs, SinkTarget},
 };
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -29,7 +29,8 @@ pub(crate) struct ConsumeArgs {
     /// The name that the ledger is kept under [default: the group]
     #[arg(long, value_name = "NAME")]
     pub(super) consumer: Option<String>,
-    /// Where effects go: gpkg:FILE, postgres://USER@HOST/DATABASE (its password by PGPASSWORD), or stdout:
+    /// Where effects go: gpkg:FILE, postgres://USER@HOST/DATABASE (its password by PGPASSWORD), file:///DIRECTORY or
+    /// s3://BUCKET/PREFIX (clipped copies, one object each), or stdout:
     #[arg(long, env = "GEOCLAIM_SINK", hide_env_values = true, default_value = "gpkg:geoclaim.gpkg")]
     pub(super) sink: SinkTarget,
     /// Where envelopes go that cannot be applied [default: TOPIC.dead-letters]
@@ -68,4 +69,6 @@ pub(crate) struct ConsumeArgs {
     pub(super) store: StoreArgs,
     #[command(flatten)]
     pub(super) report: ReportArgs,
+    #[command(flatten)]
+    pub(super) objects: ObjectArgs,
 }

@@ -22,6 +22,7 @@ use crate::{
     failure::{Failure, status},
     progress::Progress,
     signals,
+    sinks::SinkSettings,
     topics::{SECONDS_A_DAY, dead_letters_of},
 };
 
@@ -48,7 +49,9 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
         LeftArg::Remove => OnLeft::Remove,
         LeftArg::Mark => OnLeft::Mark,
     };
-    let sink = args.sink.open(args.consumer.as_deref().unwrap_or(&args.group), on_left).await?;
+    let consumer = args.consumer.as_deref().unwrap_or(&args.group);
+    let sink = SinkSettings { consumer, on_left, areas: Arc::clone(&areas), store: &args.store.store, objects: &args.objects };
+    let sink = args.sink.open(sink).await?;
     let dead_letters = DeadLetters::new(Arc::new(KafkaSink::open(&kafka, &letters, topics.letter_bytes)?));
     let consumer = Consumer {
         settings,

@@ -1,0 +1,236 @@
+//! Clipped copies as write-once objects: one object a job, and a job is one body clipped to one area that it meets.
+//!
+//! There is no ledger. The job's key says what the output depends on, so that a job that is done again finds its output,
+//! and two who do it at the same time make the same bytes, of which the store takes those of one. An output is never
+//! overwritten unconditionally. What it promises is therefore less than a sink with a transaction, and this is all of it:
+//! for each event that was acknowledged, the output of each of its jobs stands whole under `jobs/`. A feature that leaves
+//! or is deleted takes nothing away, and states of a feature stand beside each other: what is kept is by body.
+//!
+//! For a backfill there are three ways, of which one is chosen: what is there stays ([`Existing::Skip`]); other parameters,
+//! another area or another [`Parameters::generation`] make other keys beside it; or it is exchanged under the version that
+//! was seen ([`Existing::Overwrite`]).
+//!
+//! Jobs that cost too much to be done twice, even at once, take a lease first: [`ObjectSink::with_leases`].
+
+mod area;
+mod clip;
+mod job;
+mod output;
+mod write;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use geoclaim_common::{
+    Digest, Fault, FaultKind,
+    store::{self, Store},
+};
+use tokio::sync::Semaphore;
+
+use super::{Change, ChangeKind, Effect, Features, Sink, State};
+use crate::{
+    aoi::LiveAreas,
+    lease::{Claim, Leases, while_renewed},
+};
+use area::{Areas, WholeArea};
+use job::Job;
+pub use job::{PIPELINE, Parameters};
+use output::{REFUSED, clipped, sealed};
+use write::{Write, look, write};
+
+/// How many jobs are under way at once.
+const JOBS_AT_ONCE: usize = 8;
+
+/// What becomes of an output that is there already and is another than the job makes now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, if it is a whole output of this job.
+    #[default]
+    Skip,
+    /// It is exchanged, if nobody else has exchanged it meanwhile.
+    Overwrite,
+}
+
+/// Keeps clipped copies in an object store.
+#[derive(Debug)]
+pub struct ObjectSink {
+    store: Store,
+    source: String,
+    areas: Areas,
+    parameters: Parameters,
+    existing: Existing,
+    leases: Option<Arc<dyn Leases>>,
+    /// One for each core: clipping is what it computes.
+    cores: Semaphore,
+    /// Jobs that were written in a batch that failed: they count as written when the batch comes again.
+    unreported: Mutex<HashSet<Digest>>,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug)]
+struct Ended {
+    write: Write,
+    refused: Option<String>,
+}
+
+impl ObjectSink {
+    /// Opens a sink that writes into `store` what it makes of bodies of the store with the URL `source`, clipped to those
+    /// of `areas` that they meet.
+    ///
+    /// # Errors
+    /// [`FaultKind::Configuration`]: the store ignores the conditions of conditional writes, or has none of those that
+    /// `existing` needs, or a parameter is out of range.
+    pub async fn open(
+        store: Store,
+        source: impl Into<String>,
+        areas: Arc<LiveAreas>,
+        (parameters, existing): (Parameters, Existing),
+    ) -> Result<Self, Fault> {
+        if parameters.simplify_degrees.is_some_and(|degrees| !(degrees > 0.0 && degrees <= 10.0)) {
+            return Err(Fault::configuration("simplify: more than 0 and at most 10 degrees are allowed"));
+        }
+        store::check_creates(&store).await?;
+        if existing == Existing::Overwrite {
+            store::check_updates(&store).await?;
+        }
+        let cores = Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from));
+        let (source, areas) = (source.into(), Areas::new(areas));
+        Ok(Self { store, source, areas, parameters, existing, leases: None, cores, unreported: Mutex::default() })
+    }
+
+    /// Takes a lease for each job before it is done, so that it is done once even by many who want it at once.
+    pub fn with_leases(self, leases: Arc<dyn Leases>) -> Self {
+        Self { leases: Some(leases), ..self }
+    }
+
+    /// Returns the jobs of a change; none for one that takes away.
+    fn jobs(&self, change: &Change) -> Vec<(Job, Arc<WholeArea>)> {
+        let ChangeKind::Hold(state) = &change.kind else { return Vec::new() };
+        // An area that is no more was there when the change was judged: it has no copy to keep.
+        let areas = state.areas.iter().filter_map(|id| Some((id, self.areas.get(id)?)));
+        areas.map(|(id, area)| (Job::new(&self.source, state, (id, area.digest), &self.parameters), area)).collect()
+    }
+
+    /// Does a job, or finds it done.
+    async fn end(&self, change: &Change, job: &Job, area: &Arc<WholeArea>) -> Result<Ended, Fault> {
+        let Some(leases) = &self.leases else { return self.make(change, job, area).await };
+        loop {
+            match leases.claim(job.key).await? {
+                Claim::Won(lease) => {
+                    let ended = while_renewed(leases, &lease, self.make(change, job, area)).await;
+                    match ended {
+                        Ok(ended) => match leases.commit(lease).await {
+                            Ok(()) => return Ok(ended),
+                            // Whoever has it now finds the output there.
+                            Err(fault) if fault.kind == FaultKind::Fenced => {}
+                            Err(fault) => return Err(fault),
+                        },
+                        Err(fault) if fault.kind == FaultKind::Fenced => {}
+                        Err(fault) => return Err(fault),
+                    }
+                }
+                Claim::Held => tokio::time::sleep(leases.lasts() / 8).await,
+                Claim::Committed => match look(&self.store, job).await? {
+                    Some(ending) => {
+                        let refused = (ending == REFUSED).then(|| "it was refused before".to_owned());
+                        return Ok(Ended { write: Write::Present, refused });
+                    }
+                    // Somebody has deleted it since.
+                    None => return self.make(change, job, area).await,
+                },
+            }
+        }
+    }
+
+    async fn make(&self, change: &Change, job: &Job, area: &Arc<WholeArea>) -> Result<Ended, Fault> {
+        let ChangeKind::Hold(state) = &change.kind else { return Err(Fault::configuration("a job without a body")) };
+        let made = {
+            let _core = self.cores.acquire().await.map_err(|error| Fault::unavailable(error.to_string()))?;
+            let (state, area, simplify) = (state.clone(), Arc::clone(area), self.parameters.simplify_degrees);
+            // What the overlay cannot do is refused, and not a crash.
+            tokio::task::spawn_blocking(move || clip(&state, &area, simplify))
+                .await
+                .unwrap_or_else(|error| Err(format!("the overlay gave it up: {error}")))
+        };
+        let output = sealed(job, made);
+        let write = write(&self.store, job, &output, self.existing).await?;
+        if write == Write::Written {
+            self.unreported.lock().unwrap_or_else(PoisonError::into_inner).insert(job.key);
+        }
+        Ok(Ended { write, refused: output.refused })
+    }
+
+    /// Returns what the jobs of a change come to. A job that is there twice in a batch has been written by the first.
+    fn effect(&self, jobs: &[Digest], ended: &mut HashMap<Digest, Result<Ended, String>>) -> Effect {
+        let (mut is_written, mut refused) = (false, None);
+        for job in jobs {
+            let Some(end) = ended.get_mut(job) else { continue };
+            match end {
+                Ok(end) => {
+                    let is_ours = std::mem::replace(&mut end.write, Write::Present) == Write::Written;
+                    is_written |= is_ours;
+                    refused = refused.or(end.refused.clone().filter(|_| is_ours));
+                }
+                Err(why) => refused = Some(why.clone()),
+            }
+        }
+        match (refused, is_written, jobs.is_empty()) {
+            (Some(why), ..) => Effect::Rejected(why),
+            (None, true, _) => Effect::Applied,
+            (None, false, false) => Effect::Duplicate,
+            (None, false, true) => Effect::NotHeld,
+        }
+    }
+}
+
+fn clip(state: &State, area: &WholeArea, simplify_degrees: Option<f64>) -> Result<String, String> {
+    let bbox = state.extent.bbox.ok_or("it has no position")?;
+    clipped(state, &bbox, &area.within(&bbox), simplify_degrees)
+}
+
+#[async_trait]
+impl Sink for ObjectSink {
+    async fn apply(&self, batch: Arc<Vec<Change>>) -> Result<Vec<Effect>, Fault> {
+        let mut keys: Vec<Vec<Digest>> = Vec::with_capacity(batch.len());
+        let mut todo: HashMap<Digest, (&Change, Job, Arc<WholeArea>)> = HashMap::new();
+        for change in batch.iter() {
+            let jobs = self.jobs(change);
+            keys.push(jobs.iter().map(|(job, _)| job.key).collect());
+            for (job, area) in jobs {
+                todo.entry(job.key).or_insert((change, job, area));
+            }
+        }
+        let doing = todo.into_values().map(|(change, job, area)| async move {
+            match self.end(change, &job, &area).await {
+                Ok(ended) => Ok((job.key, Ok(ended))),
+                Err(fault) if fault.kind == FaultKind::Rejected => Ok((job.key, Err(fault.detail))),
+                Err(fault) => Err(fault),
+            }
+        });
+        let doing: Vec<_> = doing.collect();
+        // All of them, even when one fails: what a job has written must not be forgotten while it is under way.
+        let ended: Vec<Result<_, Fault>> = futures::stream::iter(doing).buffer_unordered(JOBS_AT_ONCE).collect().await;
+        let mut ended: HashMap<Digest, Result<Ended, String>> = ended.into_iter().collect::<Result<_, _>>()?;
+        let mut unreported = self.unreported.lock().unwrap_or_else(PoisonError::into_inner);
+        for (job, ended) in &mut ended {
+            if let (true, Ok(ended)) = (unreported.remove(job), ended) {
+                ended.write = Write::Written;
+            }
+        }
+        drop(unreported);
+        Ok(keys.iter().map(|jobs| self.effect(jobs, &mut ended)).collect())
+    }
+
+    /// Nothing is ever taken away, so that no feature needs to be known.
+    async fn features(&self, mark: u64) -> Result<Features, Fault> {
+        Ok(Features { mark, ..Features::default() })
+    }
+
+    async fn close(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! An output into the store: created, found, or exchanged under the version that was seen.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use geoclaim_common::{
+    Fault, FaultKind,
+    store::{Store, fault_of},
+};
+use object_store::{Error, ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion, path::Path};
+
+use super::{
+    Existing,
+    job::Job,
+    output::{CLIPPED, Output, REFUSED, is_whole},
+};
+
+/// The largest output that is read back.
+const MOST_BYTES: usize = 1 << 30;
+
+/// How often is tried what others change meanwhile.
+const TURNS: u32 = 5;
+
+/// Pause before the second turn.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a write came to. Either way a whole output of the job was seen in the store, or acknowledged by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Write {
+    Written,
+    Present,
+}
+
+struct Found {
+    bytes: Vec<u8>,
+    version: UpdateVersion,
+}
+
+/// Writes an output, unless one stands there, and reads back what stands there afterwards.
+///
+/// # Errors
+/// [`FaultKind::Rejected`]: what stands under the job's key is no whole output of this job, and is not to be exchanged.
+pub(super) async fn write(store: &Store, job: &Job, output: &Output, existing: Existing) -> Result<Write, Fault> {
+    let path = job.path(output.ending());
+    let mut mode = PutMode::Create;
+    for turn in 0..TURNS {
+        let (answer, done) = match store.put_opts(&path, PutPayload::from(output.bytes.clone()), mode.into()).await {
+            Ok(_) => (None, Write::Written),
+            Err(error) if is_refusal(&error) => (None, Write::Present),
+            // A write that got no answer may have been done.
+            Err(error) if fault_of(&error).kind == FaultKind::Unavailable => (Some(fault_of(&error)), Write::Written),
+            Err(error) => return Err(fault_of(&error)),
+        };
+        mode = match (read(store, &path).await?, answer) {
+            (Some(found), _) if found.bytes == output.bytes => return Ok(done),
+            (Some(found), _) if existing == Existing::Skip => return left_alone(&path, &found, job),
+            (Some(found), _) => PutMode::Update(found.version),
+            (None, Some(fault)) => return Err(fault),
+            // A conflict with nothing there.
+            (None, None) => PutMode::Create,
+        };
+        tokio::time::sleep(PAUSE * turn).await;
+    }
+    Err(Fault::unavailable(format!("{path} is being changed by others")))
+}
+
+/// Tells whether a store has refused a conditional write because of what is, or was, there.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::Precondition { .. } | Error::AlreadyExists { .. } | Error::NotFound { .. })
+}
+
+fn left_alone(path: &Path, found: &Found, job: &Job) -> Result<Write, Fault> {
+    if is_whole(&found.bytes, job) {
+        return Ok(Write::Present);
+    }
+    let what = format!("{path} is there and is no whole output of its job");
+    let advice = "look at it, then write over it (--existing overwrite) or beside it (--generation NAME)";
+    Err(Fault::new(FaultKind::Rejected, format!("{what}: {advice}")))
+}
+
+/// Tells whether a whole output of a job is there, and whether it says that there is none.
+pub(super) async fn look(store: &Store, job: &Job) -> Result<Option<&'static str>, Fault> {
+    for ending in [CLIPPED, REFUSED] {
+        if read(store, &job.path(ending)).await?.is_some_and(|found| is_whole(&found.bytes, job)) {
+            return Ok(Some(ending));
+        }
+    }
+    Ok(None)
+}
+
+async fn read(store: &Store, path: &Path) -> Result<Option<Found>, Fault> {
+    let found = match store.get(path).await {
+        Ok(found) => found,
+        Err(error) => match fault_of(&error) {
+            fault if fault.kind == FaultKind::Missing => return Ok(None),
+            fault => return Err(fault),
+        },
+    };
+    let version = UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() };
+    let mut pieces = found.into_stream();
+    let mut bytes = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        bytes.extend_from_slice(&piece.map_err(|error| fault_of(&error))?);
+        if bytes.len() > MOST_BYTES {
+            return Err(Fault::new(FaultKind::Rejected, format!("{path} has more than {MOST_BYTES} bytes: it is no output")));
+        }
+    }
+    Ok(Some(Found { bytes, version }))
+}
