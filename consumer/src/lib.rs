@@ -38,11 +38,13 @@ mod engine;
 mod holdings;
 pub mod lease;
 pub mod plan;
+mod postgres;
 pub mod redrive;
 pub mod report;
 pub mod resolve;
 mod settings;
 pub mod sink;
+mod sqlite;
 pub mod watch;
 
 pub use dead_letter::DeadLetters;

@@ -1,19 +1,17 @@
-//! Leases on an object store: one of many does the job, and one that stood still cannot say that it did.
+//! Leases: one of many does the job, and one that stood still cannot say that it did.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use geoclaim_common::{
-    Digest, Fault, FaultKind,
+    Digest,
     store::{self, LocalDirectory, Store},
 };
-use geoclaim_consumer::lease::{Claim, Lease, Leases, StoreLeases, batch, while_renewed};
-use geoclaim_tests::faulty::{Act, FaultyStore, Op};
+use geoclaim_consumer::lease::{Claim, Intents, Leases, PostgresLeases, SqliteLeases, StoreLeases};
+use geoclaim_tests::{
+    components::{Postgres, require},
+    contract,
+    faulty::{Act, FaultyStore, Op},
+};
 
 use crate::support::{Real, memory, s3};
 
@@ -24,80 +22,77 @@ fn leases(store: &Store) -> Arc<dyn Leases> {
     Arc::new(StoreLeases::new(Arc::clone(store), LASTS))
 }
 
-async fn won(leases: &Arc<dyn Leases>, job: Digest) -> Lease {
-    match leases.claim(job).await.unwrap() {
-        Claim::Won(lease) => lease,
-        other => panic!("{other:?}"),
-    }
-}
-
-/// Sixty-four workers want one job, each with leases of its own. One does it.
-async fn many_want_one_job(store: &Store) {
-    let job = Digest::of(b"many");
-    let done = Arc::new(AtomicUsize::new(0));
-    let workers = (0..64).map(|_| {
-        let (leases, done) = (leases(store), Arc::clone(&done));
-        tokio::spawn(async move {
-            match leases.claim(job).await.unwrap() {
-                Claim::Won(lease) => {
-                    done.fetch_add(1, Ordering::SeqCst);
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    leases.commit(lease).await.unwrap();
-                    "won"
-                }
-                Claim::Held => "held",
-                Claim::Committed => "committed",
-            }
-        })
-    });
-    let ended: Vec<&str> = futures::future::join_all(workers).await.into_iter().map(Result::unwrap).collect();
-    assert_eq!((ended.iter().filter(|end| **end == "won").count(), done.load(Ordering::SeqCst)), (1, 1), "{ended:?}");
-    assert!(matches!(leases(store).claim(job).await.unwrap(), Claim::Committed), "what is committed is never done again");
-}
-
-/// A worker stands still past its lease; another does the job; the first finds itself fenced.
-async fn one_that_stood_still_is_fenced(store: &Store) {
-    let job = batch(&[Digest::of(b"a"), Digest::of(b"b")]);
-    let (first, second) = (leases(store), leases(store));
-    let still = won(&first, job).await;
-    assert!(matches!(second.claim(job).await.unwrap(), Claim::Held));
-    tokio::time::sleep(LASTS + Duration::from_millis(1_500)).await;
-    let taken = won(&second, job).await;
-    assert!(taken.fence() > still.fence());
-    assert_eq!(first.renew(&still).await.unwrap_err().kind, FaultKind::Fenced);
-    assert_eq!(first.commit(still).await.unwrap_err().kind, FaultKind::Fenced, "before the other has committed, too");
-    second.commit(taken).await.unwrap();
-}
-
-/// Work that takes longer than its lease keeps it by renewing, and ends at once when it is lost.
-async fn long_work_keeps_its_lease(store: &Store) {
-    let job = Digest::of(b"long");
-    let (first, second) = (leases(store), leases(store));
-    let lease = won(&first, job).await;
-    let work = async {
-        tokio::time::sleep(2 * LASTS).await;
-        Ok::<_, Fault>(matches!(second.claim(job).await?, Claim::Held))
-    };
-    assert!(while_renewed(&first, &lease, work).await.unwrap(), "it was renewed");
-    first.commit(lease).await.unwrap();
-}
-
-async fn contract(store: Store) {
-    many_want_one_job(&store).await;
-    tokio::join!(one_that_stood_still_is_fenced(&store), long_work_keeps_its_lease(&store));
+async fn on_a_store(store: Store) {
+    contract::leases(|| async { leases(&store) }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_on_a_store_keep_their_contract() {
     let folder = tempfile::tempdir().unwrap();
     let local = store::open(folder.path().to_str().unwrap(), LocalDirectory::Create).unwrap();
-    tokio::join!(contract(memory()), contract(local));
+    tokio::join!(on_a_store(memory()), on_a_store(local));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_on_seaweedfs_keep_their_contract() {
     let Some(real) = Real::get() else { return };
-    contract(s3(&real, &real.place("leases", 1).name)).await;
+    on_a_store(s3(&real, &real.place("leases", 1).name)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_in_a_sqlite_file_keep_their_contract_and_intents_theirs() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || SqliteLeases::open(folder.path().join("f.gpkg"), "c", LASTS).unwrap();
+    contract::leases(|| async { Arc::new(open()) as Arc<dyn Leases> }).await;
+    contract::intents(|| async { Arc::new(open()) as Arc<dyn Intents> }).await;
+    let other = SqliteLeases::open(folder.path().join("f.gpkg"), "other", LASTS).unwrap();
+    assert!(matches!(other.claim(Digest::of(b"intended")).await.unwrap(), Claim::Won(_)), "leases of its own");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_in_postgresql_keep_their_contract_and_intents_theirs() {
+    let Some(cluster) = require("postgres", Postgres::shared()) else { return };
+    let url = cluster.url(&cluster.create_database().unwrap());
+    // Sixty-four workers on eight connections: a cluster has a hundred, and other tests have some of them.
+    let mut opened = Vec::new();
+    for _ in 0..8 {
+        opened.push(PostgresLeases::open(&url, "c", LASTS).await.unwrap());
+    }
+    let turn = std::sync::atomic::AtomicUsize::new(0);
+    let open = || opened[turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % opened.len()].clone();
+    contract::leases(|| async { Arc::new(open()) as Arc<dyn Leases> }).await;
+    contract::intents(|| async { Arc::new(open()) as Arc<dyn Intents> }).await;
+}
+
+/// The state that a job changes and the end of the job are durable together, or a lost lease keeps both out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_is_committed_in_the_transaction_of_what_it_is_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jobs.db");
+    let leases = SqliteLeases::open(&path, "c", Duration::ZERO).unwrap();
+    let mut connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("CREATE TABLE done (fence)").unwrap();
+    let claim = async || match leases.claim(Digest::of(b"job")).await.unwrap() {
+        Claim::Won(lease) => lease,
+        other => panic!("{other:?}"),
+    };
+    let still = claim().await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let taken = claim().await;
+    let mut commit = |lease: &geoclaim_consumer::lease::Lease| {
+        let transaction = connection.transaction().unwrap();
+        transaction.execute("INSERT INTO done VALUES (?1)", [lease.fence() as i64]).unwrap();
+        let is_ours = leases.commit_in(&transaction, lease, "").unwrap();
+        if is_ours {
+            transaction.commit().unwrap()
+        } else {
+            transaction.rollback().unwrap()
+        }
+        is_ours
+    };
+    assert_eq!((commit(&still), commit(&taken)), (false, true));
+    let fences: String = connection.query_row("SELECT group_concat(fence) FROM done", [], |row| row.get(0)).unwrap();
+    assert_eq!(fences, "2");
 }
 
 /// A conflict with nothing there, and an answer lost after the create was done: neither loses a lease or a commit.
@@ -110,7 +105,7 @@ async fn an_answer_that_says_nothing_decides_nothing() {
             move |op, key: &str, before| if op == Op::Create && is_lease(key) && before == 0 { first.clone() } else { Act::Pass };
         let store: Store = Arc::new(FaultyStore::new(memory(), script));
         let (leases, job) = (leases(&store), Digest::of(b"job"));
-        let lease = won(&leases, job).await;
+        let Claim::Won(lease) = leases.claim(job).await.unwrap() else { panic!("nobody else wants it") };
         leases.commit(lease).await.unwrap();
         assert!(matches!(leases.claim(job).await.unwrap(), Claim::Committed), "{act:?}");
     }

@@ -22,5 +22,6 @@ mod order;
 mod redrive;
 mod reload;
 mod reread;
+mod side_effects;
 mod sinks;
 mod support;

@@ -6,12 +6,16 @@
 //!
 //! For tiny events at a high rate one claim covers many: name the job by [`batch`].
 
+mod sql;
 mod store;
 
-use async_trait::async_trait;
-use geoclaim_common::{Digest, Fault};
+use std::{future::Future, sync::Arc, time::Duration};
 
-pub use store::{StoreLeases, while_renewed};
+use async_trait::async_trait;
+use geoclaim_common::{Digest, Fault, FaultKind};
+
+pub use sql::{PostgresLeases, SqliteLeases};
+pub use store::StoreLeases;
 
 /// A lease: not `Clone`, and committing consumes it.
 #[derive(Debug)]
@@ -30,6 +34,10 @@ impl Lease {
     /// Returns the fence, which rises with each claim of the job.
     pub fn fence(&self) -> u64 {
         self.fence
+    }
+
+    fn again(&self) -> Self {
+        Self { job: self.job, fence: self.fence, token: self.token.clone() }
     }
 }
 
@@ -66,7 +74,88 @@ pub trait Leases: Send + Sync + std::fmt::Debug {
     async fn commit(&self, lease: Lease) -> Result<(), Fault>;
 
     /// Returns how long a lease lasts.
-    fn lasts(&self) -> std::time::Duration;
+    fn lasts(&self) -> Duration;
+}
+
+/// Leases that are kept with what they are about and what came of it, so that they are intents: see
+/// [`crate::sink::side_effect`].
+#[async_trait]
+pub trait Intents: Leases {
+    /// As [`Leases::claim`], and says what the job is about when it is claimed first. A fence above 1 tells that somebody
+    /// has intended the same before, and that nothing is known of what came of it.
+    ///
+    /// # Errors
+    /// As [`Leases::claim`].
+    async fn intend(&self, job: Digest, about: &str) -> Result<Claim, Fault>;
+
+    /// As [`Leases::commit`], and keeps the result.
+    ///
+    /// # Errors
+    /// As [`Leases::commit`].
+    async fn commit_with(&self, lease: Lease, result: &str) -> Result<(), Fault>;
+
+    /// Gives a lease back before it lapses. The job can be claimed at once, with a higher fence.
+    ///
+    /// # Errors
+    /// It lapses in its own time.
+    async fn release(&self, lease: Lease) -> Result<(), Fault>;
+
+    /// Returns the result of a job that is committed.
+    ///
+    /// # Errors
+    /// [`FaultKind::Unavailable`].
+    async fn result(&self, job: Digest) -> Result<Option<String>, Fault>;
+
+    /// Returns jobs that were claimed, are not committed, and whose leases lapsed longer ago than this, oldest first.
+    ///
+    /// # Errors
+    /// [`FaultKind::Unavailable`].
+    async fn hanging(&self, older_than: Duration, most: u32) -> Result<Vec<Hanging>, Fault>;
+
+    /// Forgets jobs that were committed longer ago than this, and at most so many of them; returns how many.
+    ///
+    /// # Errors
+    /// Nothing was forgotten.
+    async fn forget(&self, older_than: Duration, most: u32) -> Result<u64, Fault>;
+}
+
+/// A job that was begun, and of which nobody has said how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hanging {
+    /// The job.
+    pub job: Digest,
+    /// What it is about, in the words of who intended it.
+    pub about: String,
+    /// How often it was claimed.
+    pub fence: u64,
+}
+
+fn lost(lease: &Lease) -> Fault {
+    Fault::new(FaultKind::Fenced, format!("the lease of job {} with fence {} is lost", lease.job, lease.fence))
+}
+
+/// Runs work under a lease and renews it meanwhile.
+///
+/// # Errors
+/// The work's, or [`FaultKind::Fenced`] when the lease was lost: the work is dropped then.
+pub async fn while_renewed<L: Leases + ?Sized, T>(
+    leases: &Arc<L>,
+    lease: &Lease,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    let mut beat = tokio::time::interval(leases.lasts() / 3);
+    beat.tick().await;
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            _ = beat.tick() => match leases.renew(lease).await {
+                Err(fault) if fault.kind == FaultKind::Fenced => return Err(fault),
+                // The next beat has its chance; past the lease, the commit tells.
+                _ => {}
+            },
+        }
+    }
 }
 
 /// Returns the name of a job that is many: the digest of their names in order.

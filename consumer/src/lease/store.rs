@@ -7,7 +7,7 @@
 //! Time is the store's: a lease has lapsed when an object that is written now is younger than the last sign of its owner
 //! by the lease's length. No worker's clock is asked.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use geoclaim_common::{
 use object_store::{Error, ObjectMeta, ObjectStore as _, ObjectStoreExt as _, PutMode, path::Path};
 use uuid::Uuid;
 
-use super::{Claim, Lease, Leases};
+use super::{Claim, Lease, Leases, lost};
 
 /// How often a claim is tried while others change what it looks at.
 const TURNS: usize = 10;
@@ -142,10 +142,6 @@ impl StoreLeases {
         let is_ours = owner.as_deref() == Some(token);
         Ok(is_ours.then(|| Claim::Won(Lease { job, fence, token: token.to_owned() })))
     }
-
-    fn lost(lease: &Lease) -> Fault {
-        Fault::new(FaultKind::Fenced, format!("the lease of job {} with fence {} is lost", lease.job, lease.fence))
-    }
 }
 
 #[async_trait]
@@ -162,7 +158,7 @@ impl Leases for StoreLeases {
 
     async fn renew(&self, lease: &Lease) -> Result<(), Fault> {
         if self.read(&Self::key(lease.job, lease.fence, "end")).await?.is_some() {
-            return Err(Self::lost(lease));
+            return Err(lost(lease));
         }
         let beat = Self::key(lease.job, lease.fence, "beat");
         self.store.put(&beat, Bytes::copy_from_slice(lease.token.as_bytes()).into()).await.map_err(|error| fault_of(&error))?;
@@ -175,7 +171,7 @@ impl Leases for StoreLeases {
         for _ in 0..TURNS {
             match self.decide(&end, &ours).await? {
                 Some(decided) if decided == ours => return Ok(()),
-                Some(_) => return Err(Self::lost(&lease)),
+                Some(_) => return Err(lost(&lease)),
                 // A conflict with nothing there.
                 None => tokio::time::sleep(Duration::from_millis(50)).await,
             }
@@ -185,29 +181,5 @@ impl Leases for StoreLeases {
 
     fn lasts(&self) -> Duration {
         self.lasts
-    }
-}
-
-/// Runs work under a lease and renews it meanwhile.
-///
-/// # Errors
-/// The work's, or [`FaultKind::Fenced`] when the lease was lost: the work is dropped then.
-pub async fn while_renewed<T>(
-    leases: &Arc<dyn Leases>,
-    lease: &Lease,
-    work: impl Future<Output = Result<T, Fault>>,
-) -> Result<T, Fault> {
-    let mut beat = tokio::time::interval(leases.lasts() / 3);
-    beat.tick().await;
-    let mut work = std::pin::pin!(work);
-    loop {
-        tokio::select! {
-            done = &mut work => return done,
-            _ = beat.tick() => match leases.renew(lease).await {
-                Err(fault) if fault.kind == FaultKind::Fenced => return Err(fault),
-                // The next beat has its chance; past the lease, the commit tells.
-                _ => {}
-            },
-        }
     }
 }

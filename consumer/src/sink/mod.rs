@@ -10,6 +10,7 @@ pub mod gpkg;
 pub mod object;
 mod order;
 pub mod postgis;
+pub mod side_effect;
 pub mod stdout;
 mod wkb;
 

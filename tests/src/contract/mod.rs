@@ -14,11 +14,13 @@
 //! ```
 
 mod changes;
+mod leases;
 mod sink;
 mod store;
 mod write_once;
 
 pub use changes::{change, of_kind, with_body};
+pub use leases::{intents, leases};
 pub use sink::{one_of_many, one_of_many_again_and_again, sink, sink_within_a_run};
 pub use store::store;
 pub use write_once::write_once;

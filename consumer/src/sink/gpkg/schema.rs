@@ -1,7 +1,5 @@
 //! The tables of the GeoPackage: those of OGC 12-128r18 (GeoPackage 1.3), the features, and the ledger.
 
-use std::time::Duration;
-
 use rusqlite::{Connection, Result, TransactionBehavior};
 
 /// "GPKG", the application id of a GeoPackage.
@@ -59,11 +57,8 @@ INSERT INTO geoclaim_features (feature_id, event_id, version, held, partition, r
 CREATE TABLE geoclaim_notes (number INTEGER PRIMARY KEY AUTOINCREMENT, consumer TEXT NOT NULL, note BLOB NOT NULL);
 ";
 
-/// Sets the connection up and makes the tables where there are none.
+/// Makes the tables where there are none.
 pub(super) fn prepare(connection: &mut Connection) -> Result<()> {
-    connection.busy_timeout(Duration::from_secs(5))?;
-    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
-    connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "cache_size", -8_000)?;
     // Immediate: two that open a new file at once make its tables once.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

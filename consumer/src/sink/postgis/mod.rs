@@ -19,7 +19,6 @@
 
 mod connection;
 mod decide;
-mod fault;
 mod notes;
 mod rows;
 mod schema;
@@ -34,7 +33,8 @@ pub use tokio_postgres;
 use tokio_postgres::{Config, Transaction};
 
 use super::{Change, Effect, Features, OnLeft, Sink};
-use connection::{Connection, connect};
+use crate::postgres::{self, connect, fault_of};
+use connection::Connection;
 use write::Applying;
 
 /// An embedder's own statements in the transaction of a batch.
@@ -67,7 +67,7 @@ impl PostgisSink {
     /// [`FaultKind::Configuration`] when the URL, the rights or the extension are not as they must be, or a newer version
     /// has been there; [`FaultKind::Unavailable`] when nothing answers.
     pub async fn open(url: &str, consumer: impl Into<String>) -> Result<Self, Fault> {
-        let config = connection::config(url)?;
+        let config = postgres::config(url)?;
         let mut first = connect(&config).await?;
         schema::prepare(&mut first).await?;
         let connection = Connection::ready(first).await?;
@@ -140,27 +140,27 @@ impl Sink for PostgisSink {
     async fn features(&self, mark: u64) -> Result<Features, Fault> {
         let mut slot = self.connection.lock().await;
         let connection = self.connected(&mut slot).await?;
-        notes::features(&connection.client, &self.consumer, mark).await.map_err(|error| fault::fault_of(&error))
+        notes::features(&connection.client, &self.consumer, mark).await.map_err(|error| fault_of(&error))
     }
 
     async fn remember(&self, note: Vec<u8>, most_bytes: u64) -> Result<(), Fault> {
         let mut slot = self.connection.lock().await;
         let connection = self.connected(&mut slot).await?;
         let remembered = notes::remember(&mut connection.client, &self.consumer, &note, most_bytes).await;
-        remembered.map_err(|error| fault::fault_of(&error))
+        remembered.map_err(|error| fault_of(&error))
     }
 
     async fn recall(&self) -> Result<Vec<Vec<u8>>, Fault> {
         let mut slot = self.connection.lock().await;
         let connection = self.connected(&mut slot).await?;
-        notes::recall(&connection.client, &self.consumer).await.map_err(|error| fault::fault_of(&error))
+        notes::recall(&connection.client, &self.consumer).await.map_err(|error| fault_of(&error))
     }
 
     async fn forget(&self, older_than: Duration, most: u32) -> Result<u64, Fault> {
         let mut slot = self.connection.lock().await;
         let connection = self.connected(&mut slot).await?;
         let forgotten = notes::forget(&connection.client, &self.consumer, older_than, most).await;
-        forgotten.map_err(|error| fault::fault_of(&error))
+        forgotten.map_err(|error| fault_of(&error))
     }
 
     async fn close(&self) -> Result<(), Fault> {

@@ -3,7 +3,7 @@
 use geoclaim_common::Fault;
 use tokio_postgres::{Client, Error};
 
-use super::fault::{cannot, fault_of};
+use crate::postgres::{cannot, fault_of};
 
 /// One step each; a database is brought from its version to the number of steps. A step that has been released never
 /// changes.

@@ -12,11 +12,11 @@ use tokio_postgres::{Client, Row, Statement, Transaction, types::ToSql};
 use super::{
     Statements,
     decide::{CLAIMED, Decision, decide},
-    fault::fault_of,
     rows::{Kept, Written, storable},
 };
 use crate::{
     holdings::hash,
+    postgres::fault_of,
     sink::{Change, Effect, OnLeft, order::Standing},
 };
 

@@ -5,7 +5,7 @@ use tokio_postgres::{Error, error::SqlState};
 
 /// Sorts an error by what is to be done. [`FaultKind::Rejected`] is an error of the rows that were given: of the batch,
 /// at least one cannot be stored.
-pub(super) fn fault_of(error: &Error) -> Fault {
+pub(crate) fn fault_of(error: &Error) -> Fault {
     let detail = match error.as_db_error() {
         Some(told) => {
             let more = told.detail().map(|more| format!(" ({more})")).unwrap_or_default();
@@ -17,7 +17,7 @@ pub(super) fn fault_of(error: &Error) -> Fault {
 }
 
 /// As [`fault_of`], for what is done at start-up: whatever is wrong with what was asked is a person's to mend.
-pub(super) fn cannot(what: &str, error: &Error) -> Fault {
+pub(crate) fn cannot(what: &str, error: &Error) -> Fault {
     let fault = fault_of(error);
     let kind = if fault.kind == FaultKind::Unavailable { fault.kind } else { FaultKind::Configuration };
     Fault::new(kind, format!("cannot {what}: {}", fault.detail))
