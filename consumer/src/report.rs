@@ -124,7 +124,7 @@ impl Open {
     }
 
     /// Returns the assignment of the record's partition.
-    pub(crate) fn assignment(&self) -> &Assignment {
+    pub(crate) fn assignment(&self) -> &Arc<Assignment> {
         &self.assignment
     }
 

@@ -25,3 +25,4 @@ mod reread;
 mod side_effects;
 mod sinks;
 mod support;
+mod topics;

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 use clap::Args;
 use geoclaim_common::{
     clock::SystemClock,
-    kafka::{EmbeddedBroker, KafkaSink, SourceEnd, SourceSettings},
+    kafka::{EmbeddedBroker, KafkaSink, Membership, SourceEnd, SourceSettings},
     store::{self, LocalDirectory, Store},
 };
 use geoclaim_consumer::{
@@ -103,7 +103,8 @@ async fn consume_sample(
         counters: Arc::default(),
     };
     let source = SourceSettings { group: "demo".to_owned(), end: SourceEnd::EndOfTopic, ..SourceSettings::default() };
-    let (report, failure) = consume(consumer, &kafka, &source, (&Progress::of_work(), stop.requested())).await?;
+    let (report, failure) =
+        consume(consumer, &kafka, (&source, &Membership::default()), (&Progress::of_work(), stop.requested())).await?;
     failure.map_or(Ok(report), Err)
 }
 

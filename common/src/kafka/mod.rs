@@ -5,16 +5,20 @@
 
 mod embedded;
 mod fault;
+mod follower;
 mod headers;
 mod reader;
 mod settings;
 mod sink;
 mod source;
 mod topics;
+mod transactions;
 
 pub use embedded::EmbeddedBroker;
+pub use follower::Follower;
 pub use reader::{StoredRecord, read_topic};
 pub use settings::{KafkaSettings, REFUSED_PROPERTIES};
 pub use sink::KafkaSink;
-pub use source::{KafkaSource, SourceEnd, SourceSettings};
+pub use source::{KafkaSource, Membership, SourceEnd, SourceSettings};
 pub use topics::{NewTopic, TopicFacts, create_topic, topic_facts};
+pub use transactions::{Input, Progress, TransactionalSink};

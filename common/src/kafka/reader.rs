@@ -7,6 +7,7 @@ use rdkafka::{
     Message, Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer},
     error::KafkaError,
+    message::BorrowedMessage,
 };
 
 use super::{KafkaSettings, fault::fault_of, headers::owned_headers};
@@ -57,21 +58,25 @@ pub fn read_topic(
             Some(Err(error)) => return Err(fault_of(&error)),
             Some(Ok(message)) if !open.contains(&message.partition()) => {}
             Some(Ok(message)) => {
-                let record = StoredRecord {
-                    partition: message.partition(),
-                    offset: message.offset(),
-                    timestamp: message.timestamp().to_millis().map(Timestamp::from_millis),
-                    key: message.key().map(Bytes::copy_from_slice),
-                    value: message.payload().map(Bytes::copy_from_slice),
-                    headers: owned_headers(&message),
-                };
-                if visit(record).is_break() {
+                if visit(stored(&message)).is_break() {
                     break;
                 }
             }
         }
     }
     Ok(())
+}
+
+/// Copies a record out of the receive buffer.
+pub(super) fn stored(message: &BorrowedMessage<'_>) -> StoredRecord {
+    StoredRecord {
+        partition: message.partition(),
+        offset: message.offset(),
+        timestamp: message.timestamp().to_millis().map(Timestamp::from_millis),
+        key: message.key().map(Bytes::copy_from_slice),
+        value: message.payload().map(Bytes::copy_from_slice),
+        headers: owned_headers(message),
+    }
 }
 
 fn assign_all(consumer: &BaseConsumer, topic: &str, partitions: usize) -> Result<BTreeSet<i32>, Fault> {

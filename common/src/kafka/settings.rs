@@ -17,7 +17,7 @@ pub const REFUSED_PROPERTIES: &[(&str, &str)] = &[
     ("acks", "a record could be lost after it was acknowledged"),
     ("request.required.acks", "a record could be lost after it was acknowledged"),
     ("enable.gapless.guarantee", "it is experimental and fatal on any gap"),
-    ("transactional.id", "the effect is made once by the ledger"),
+    ("transactional.id", "it is what --transactional-id says"),
     ("enable.auto.offset.store", "a record would count as done when it is handed over"),
     ("enable.auto.commit", "offsets are committed from what is done, and only forward"),
     ("auto.offset.reset", "a new group must read what is there"),

@@ -16,13 +16,12 @@ use std::{
 use async_trait::async_trait;
 use rdkafka::{
     error::KafkaError,
-    message::{Header, OwnedHeaders},
     producer::{DeliveryFuture, FutureProducer, FutureRecord, Producer},
     types::RDKafkaErrorCode as Code,
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::{KafkaSettings, fault::fault_of};
+use super::{KafkaSettings, fault::fault_of, headers::outgoing_headers};
 use crate::{
     Fault, FaultKind,
     stream::{EnvelopeSink, OutgoingRecord, Receipt},
@@ -267,15 +266,11 @@ async fn first_settles(in_flight: &mut VecDeque<InFlight>) {
 }
 
 fn enqueue(producer: &FutureProducer, topic: &str, record: &OutgoingRecord) -> Result<Delivery, KafkaError> {
-    let mut headers = OwnedHeaders::new_with_capacity(record.headers.len());
-    for (key, value) in &record.headers {
-        headers = headers.insert(Header { key, value: value.as_deref() });
-    }
     let mut outgoing = FutureRecord::<[u8], [u8]>::to(topic);
     outgoing.key = record.key.as_deref();
     outgoing.payload = record.value.as_deref();
     if !record.headers.is_empty() {
-        outgoing = outgoing.headers(headers);
+        outgoing = outgoing.headers(outgoing_headers(&record.headers));
     }
     producer.send_result(outgoing).map(Delivery::Pending).map_err(|(error, _)| error)
 }

@@ -6,6 +6,7 @@
 //! When partitions are revoked, the thread waits for their work up to the drain deadline, commits, and fences the rest.
 
 mod group;
+mod membership;
 mod state;
 
 use std::{
@@ -27,6 +28,7 @@ use crate::{
     stream::{EnvelopeSource, Gate, SourceEvent},
 };
 use group::Group;
+pub use membership::Membership;
 use state::State;
 
 /// When a source ends by itself.
@@ -84,6 +86,20 @@ impl KafkaSource {
     /// # Errors
     /// The settings are wrong.
     pub fn open(settings: &KafkaSettings, topic: &str, source: &SourceSettings, gate: Arc<dyn Gate>) -> Result<Self, Fault> {
+        Self::open_as(&Membership::default(), settings, topic, source, gate)
+    }
+
+    /// As [`KafkaSource::open`], with a membership that transactions can refer to.
+    ///
+    /// # Errors
+    /// As [`KafkaSource::open`].
+    pub fn open_as(
+        membership: &Membership,
+        settings: &KafkaSettings,
+        topic: &str,
+        source: &SourceSettings,
+        gate: Arc<dyn Gate>,
+    ) -> Result<Self, Fault> {
         settings.validate()?;
         let mut config = settings.member(&source.group);
         if source.end == SourceEnd::EndOfTopic {
@@ -92,8 +108,9 @@ impl KafkaSource {
         let (events, received) = mpsc::unbounded_channel();
         let stop = Arc::new(AtomicBool::new(false));
         let (closing, closed) = oneshot::channel();
-        let group = Group::new(State::new(topic, source, gate, events));
-        let consumer: BaseConsumer<Group> = config.create_with_context(group).map_err(|error| fault_of(&error))?;
+        let group = Group::new(State::new(topic, source, gate, events), membership.clone());
+        let consumer: Arc<BaseConsumer<Group>> = Arc::new(config.create_with_context(group).map_err(|error| fault_of(&error))?);
+        membership.join(&consumer);
         consumer.subscribe(&[topic]).map_err(|error| fault_of(&error))?;
         let stopping = Arc::clone(&stop);
         std::thread::Builder::new()

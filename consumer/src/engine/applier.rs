@@ -1,11 +1,12 @@
 //! Batches of changes into the sink.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use geoclaim_common::{
     Fault,
     clock::Stopwatch,
     fault::{Attempt, NextStep, next_step},
+    kafka::Progress,
     telemetry,
 };
 use tokio::{sync::mpsc, time::MissedTickBehavior};
@@ -130,7 +131,7 @@ async fn apply(sink: &Arc<dyn Sink>, batch: Vec<Ready>, settings: &ConsumeSettin
             return Ok(());
         }
         let changes: Vec<_> = batch.iter().map(|ready| ready.change.clone()).collect();
-        let fault = match sink.apply(Arc::new(changes)).await {
+        let fault = match sink.apply_with_progress(Arc::new(changes), progress(&batch)).await {
             Ok(effects) => {
                 batch.into_iter().zip(effects).for_each(|(ready, effect)| end(ready, &effect));
                 return Ok(());
@@ -149,6 +150,17 @@ async fn apply(sink: &Arc<dyn Sink>, batch: Vec<Ready>, settings: &ConsumeSettin
             }
         }
     }
+}
+
+/// Returns how far each partition is worked through once a batch is applied: the records of a partition come in order, each
+/// after all before it have ended or are in a batch before.
+fn progress(batch: &[Ready]) -> Vec<Progress> {
+    let mut partitions: BTreeMap<i32, Progress> = BTreeMap::new();
+    for Ready { open, .. } in batch {
+        let (partition, next, assignment) = (open.partition(), open.offset() + 1, Arc::clone(open.assignment()));
+        partitions.insert(partition, Progress { partition, next, assignment });
+    }
+    partitions.into_values().collect()
 }
 
 fn end(Ready { change, open }: Ready, effect: &Effect) {

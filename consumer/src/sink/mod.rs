@@ -7,6 +7,7 @@
 
 mod change;
 pub mod gpkg;
+pub mod kafka;
 pub mod object;
 mod order;
 pub mod postgis;
@@ -17,7 +18,7 @@ mod wkb;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use geoclaim_common::Fault;
+use geoclaim_common::{Fault, kafka::Progress};
 
 pub use change::{Change, ChangeKind, Effect, OnLeft, State};
 
@@ -35,6 +36,10 @@ impl Features {
     /// Adds a feature.
     pub fn add(&mut self, feature_id: &str) {
         self.ids.push(hash(feature_id));
+    }
+
+    pub(crate) fn of(ids: Vec<u64>, mark: u64) -> Self {
+        Self { ids, mark }
     }
 
     /// Returns how many features these are.
@@ -61,6 +66,15 @@ pub trait Sink: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Nothing of the batch counts as applied. [`geoclaim_common::FaultKind::Unavailable`] is tried again.
     async fn apply(&self, batch: Arc<Vec<Change>>) -> Result<Vec<Effect>, Fault>;
+
+    /// As [`Sink::apply`], for a sink that can make the progress of the input durable together with the effects: everything
+    /// before `progress` is done once this batch is. Others need not look at it; the source commits its progress later.
+    ///
+    /// # Errors
+    /// As [`Sink::apply`].
+    async fn apply_with_progress(&self, batch: Arc<Vec<Change>>, _progress: Vec<Progress>) -> Result<Vec<Effect>, Fault> {
+        self.apply(batch).await
+    }
 
     /// Returns the features that it holds or has ever held, those since a mark that it gave before; 0 is the
     /// beginning. Of all other features, an envelope that meets no area need not come to the sink.

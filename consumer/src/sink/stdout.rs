@@ -114,7 +114,7 @@ impl<W: Write> State<W> {
     }
 }
 
-fn exit_line(feature_id: &str, how: &str) -> Vec<u8> {
+pub(super) fn exit_line(feature_id: &str, how: &str) -> Vec<u8> {
     let id = serde_json::to_string(feature_id).unwrap_or_default();
     format!(r#"{{"type":"Feature","id":{id},"properties":null,"geometry":null,"geoclaim":"{how}"}}"#)
         .into_bytes()
@@ -125,7 +125,7 @@ fn exit_line(feature_id: &str, how: &str) -> Vec<u8> {
 
 /// Returns the feature on one line: a feature or collection as it is, a bare geometry in a feature of its own. Line
 /// breaks are white space in JSON outside strings, and cannot stand within them.
-fn line_of(feature_id: &str, state: &FeatureState) -> Vec<u8> {
+pub(super) fn line_of(feature_id: &str, state: &FeatureState) -> Vec<u8> {
     let bytes = state.body.bytes();
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
     let mut line = Vec::with_capacity(bytes.len() + 128);

@@ -6,7 +6,7 @@ use geoclaim_common::{fault::RetrySettings, limits};
 
 use crate::{
     args::{KafkaArgs, ReportArgs, StoreArgs},
-    sinks::{ObjectArgs, SinkTarget},
+    sinks::{ObjectArgs, SinkTarget, TopicArgs},
 };
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -30,7 +30,7 @@ pub(crate) struct ConsumeArgs {
     #[arg(long, value_name = "NAME")]
     pub(super) consumer: Option<String>,
     /// Where effects go: gpkg:FILE, postgres://USER@HOST/DATABASE (its password by PGPASSWORD), file:///DIRECTORY or
-    /// s3://BUCKET/PREFIX (clipped copies, one object each), or stdout:
+    /// s3://BUCKET/PREFIX (clipped copies, one object each), kafka:TOPIC, or stdout:
     #[arg(long, env = "GEOCLAIM_SINK", hide_env_values = true, default_value = "gpkg:geoclaim.gpkg")]
     pub(super) sink: SinkTarget,
     /// Where envelopes go that cannot be applied [default: TOPIC.dead-letters]
@@ -71,4 +71,6 @@ pub(crate) struct ConsumeArgs {
     pub(super) report: ReportArgs,
     #[command(flatten)]
     pub(super) objects: ObjectArgs,
+    #[command(flatten)]
+    pub(super) output: TopicArgs,
 }

@@ -8,7 +8,7 @@ use std::{process::ExitCode, sync::Arc};
 use geoclaim_common::{
     clock::SystemClock,
     fault::RetrySettings,
-    kafka::{KafkaSettings, KafkaSink, KafkaSource, SourceEnd, SourceSettings},
+    kafka::{Input, KafkaSettings, KafkaSink, KafkaSource, Membership, SourceEnd, SourceSettings},
     store::{self, LocalDirectory},
 };
 use geoclaim_consumer::{ConsumeReport, ConsumeSettings, Consumer, DeadLetters, aoi::LiveAreas, sink::OnLeft, watch::watch};
@@ -50,7 +50,19 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
         LeftArg::Mark => OnLeft::Mark,
     };
     let consumer = args.consumer.as_deref().unwrap_or(&args.group);
-    let sink = SinkSettings { consumer, on_left, areas: Arc::clone(&areas), store: &args.store.store, objects: &args.objects };
+    let source = source(&args, settings.record_bytes());
+    let membership = Membership::default();
+    let sink = SinkSettings {
+        consumer,
+        on_left,
+        areas: Arc::clone(&areas),
+        store: &args.store.store,
+        objects: &args.objects,
+        topic: &args.output,
+        kafka: &kafka,
+        group: if args.from_start { &source.group } else { &args.group },
+        input: Input { topic: topic.clone(), membership: membership.clone() },
+    };
     let sink = args.sink.open(sink).await?;
     let dead_letters = DeadLetters::new(Arc::new(KafkaSink::open(&kafka, &letters, topics.letter_bytes)?));
     let consumer = Consumer {
@@ -63,9 +75,8 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
         clock: Arc::new(SystemClock),
         counters: Arc::default(),
     };
-    let source = source(&args, consumer.settings.record_bytes());
     let progress = Progress::of_work();
-    let consuming = consume(consumer, &kafka, &source, (&progress, signals::shutdown()));
+    let consuming = consume(consumer, &kafka, (&source, &membership), (&progress, signals::shutdown()));
     let (report, failure) = match areas::file(&args.aoi).filter(|_| !args.from_start) {
         Some(file) => tokio::select! {
             done = consuming => done?,
@@ -85,12 +96,12 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
 pub(crate) async fn consume(
     consumer: Consumer,
     kafka: &KafkaSettings,
-    source: &SourceSettings,
+    (source, membership): (&SourceSettings, &Membership),
     (progress, shutdown): (&Progress, impl Future<Output = ()>),
 ) -> Result<(ConsumeReport, Option<Failure>), Failure> {
     let counters = Arc::clone(&consumer.counters);
     let gate = consumer.gate().await?;
-    let source = KafkaSource::open(kafka, &consumer.settings.topic, source, gate)?;
+    let source = KafkaSource::open_as(membership, kafka, &consumer.settings.topic, source, gate)?;
     let look = |bar: &indicatif::ProgressBar| {
         let ConsumeReport { consumed, discarded, applied, duplicate, left, dead_lettered, bytes_fetched, .. } =
             counters.report(0.0);

@@ -15,7 +15,7 @@ use rdkafka::{
     types::RDKafkaErrorCode as Code,
 };
 
-use super::state::State;
+use super::{membership::Membership, state::State};
 use crate::{FaultKind, clock::Stopwatch, kafka::fault::fault_of, stream::SourceEvent, telemetry};
 
 /// How long a poll waits when nothing comes.
@@ -27,11 +27,12 @@ const BURST: usize = 500;
 /// The client's context. The lock is never contended: rebalance callbacks run inside a poll, on the polling thread.
 pub(super) struct Group {
     state: Mutex<State>,
+    membership: Membership,
 }
 
 impl Group {
-    pub(super) fn new(state: State) -> Self {
-        Self { state: Mutex::new(state) }
+    pub(super) fn new(state: State, membership: Membership) -> Self {
+        Self { state: Mutex::new(state), membership }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -110,6 +111,7 @@ impl ConsumerContext for Group {
             Rebalance::Assign(partitions) => {
                 let partitions = ids(partitions);
                 telemetry::rebalanced("assigned", &partitions);
+                self.membership.assigned();
                 self.state().assign(&partitions);
             }
             Rebalance::Revoke(partitions) => {

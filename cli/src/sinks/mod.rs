@@ -1,25 +1,23 @@
 //! `--sink`.
 
-use std::{str::FromStr, sync::Arc, time::Duration};
+mod objects;
+mod topic;
 
-use clap::{Args, ValueEnum};
-use geoclaim_common::store::{self, LocalDirectory};
+use std::{str::FromStr, sync::Arc};
+
+use geoclaim_common::kafka::{Input, KafkaSettings};
 use geoclaim_consumer::{
     aoi::LiveAreas,
-    lease::StoreLeases,
-    sink::{
-        OnLeft, Sink,
-        gpkg::GeoPackageSink,
-        object::{Existing, ObjectSink, Parameters},
-        postgis::PostgisSink,
-        stdout::LineSink,
-    },
+    sink::{OnLeft, Sink, gpkg::GeoPackageSink, postgis::PostgisSink, stdout::LineSink},
 };
+
+pub(crate) use objects::ObjectArgs;
+pub(crate) use topic::TopicArgs;
 
 use crate::failure::Failure;
 
 const EXPECTED: &str = "expected gpkg:FILE (a GeoPackage), postgres://USER@HOST/DATABASE (PostGIS), file:///DIRECTORY, s3://BUCKET/PREFIX, \
-     gs:// or az:// (a clipped copy of each body as an object), or stdout: (one GeoJSON feature a line)";
+     gs:// or az:// (a clipped copy of each body as an object), kafka:TOPIC (another topic), or stdout: (one GeoJSON feature a line)";
 
 /// Where effects go.
 #[derive(Clone, PartialEq, Eq)]
@@ -28,40 +26,8 @@ pub(crate) enum SinkTarget {
     /// May hold a password, so it is never printed.
     Postgis(String),
     Objects(String),
+    Topic(String),
     StandardOutput,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExistingArg {
-    /// It stays, if it is whole
-    Skip,
-    /// It is exchanged, unless somebody else has exchanged it meanwhile
-    Overwrite,
-}
-
-/// How clipped copies are kept in an object store.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Clipped copies (with --sink file://, s3://, gs:// or az://)")]
-pub(crate) struct ObjectArgs {
-    /// What becomes of a copy that is there and is another than would be made now [default: skip]
-    #[arg(long, value_name = "HOW")]
-    existing: Option<ExistingArg>,
-    /// Makes new copies under other names beside what is there
-    #[arg(long, value_name = "NAME")]
-    generation: Option<String>,
-    /// Simplify lines and rings: how far they may be moved
-    #[arg(long, value_name = "DEGREES")]
-    simplify: Option<f64>,
-    /// Make each copy under a lease that lasts so long, so that of many consumers one makes it
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..))]
-    lease: Option<u64>,
-}
-
-impl ObjectArgs {
-    fn is_given(&self) -> bool {
-        let Self { existing, generation, simplify, lease } = self;
-        existing.is_some() || generation.is_some() || simplify.is_some() || lease.is_some()
-    }
 }
 
 /// What a sink is opened with.
@@ -73,6 +39,11 @@ pub(crate) struct SinkSettings<'a> {
     /// The URL of the store of bodies.
     pub(crate) store: &'a str,
     pub(crate) objects: &'a ObjectArgs,
+    pub(crate) topic: &'a TopicArgs,
+    pub(crate) kafka: &'a KafkaSettings,
+    /// The group and the topic that are read.
+    pub(crate) group: &'a str,
+    pub(crate) input: Input,
 }
 
 impl FromStr for SinkTarget {
@@ -83,6 +54,9 @@ impl FromStr for SinkTarget {
             Some(("gpkg", file)) if !file.is_empty() => Ok(Self::GeoPackage(file.strip_prefix("//").unwrap_or(file).to_owned())),
             Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => Ok(Self::Postgis(text.to_owned())),
             Some(("file" | "s3" | "gs" | "az", rest)) if rest.starts_with("//") => Ok(Self::Objects(text.to_owned())),
+            Some(("kafka", topic)) if !topic.trim_start_matches('/').is_empty() => {
+                Ok(Self::Topic(topic.trim_start_matches('/').to_owned()))
+            }
             Some(("stdout", "")) => Ok(Self::StandardOutput),
             _ if text == "stdout" || text == "-" => Ok(Self::StandardOutput),
             _ if text.ends_with(".gpkg") && !text.contains("://") => Ok(Self::GeoPackage(text.to_owned())),
@@ -97,6 +71,7 @@ impl std::fmt::Debug for SinkTarget {
             Self::GeoPackage(_) => "GeoPackage",
             Self::Postgis(_) => "Postgis",
             Self::Objects(_) => "Objects",
+            Self::Topic(_) => "Topic",
             Self::StandardOutput => "StandardOutput",
         })
     }
@@ -111,27 +86,16 @@ impl SinkTarget {
                 "--existing, --generation, --simplify and --lease are for a sink of objects: --sink file://… or s3://…",
             ));
         }
+        if settings.topic.is_given() && !matches!(self, Self::Topic(_)) {
+            return Err(Failure::misuse("--emit and --transactional-id are for a sink that is a topic: --sink kafka:TOPIC"));
+        }
         Ok(match self {
             Self::GeoPackage(file) => Arc::new(GeoPackageSink::open(file, consumer)?.on_left(on_left)),
             Self::Postgis(url) => Arc::new(PostgisSink::open(url, consumer).await?.on_left(on_left)),
-            Self::Objects(url) => Arc::new(open_objects(url, settings).await?),
+            Self::Objects(url) => Arc::new(objects::open_objects(url, settings).await?),
+            Self::Topic(topic) => Arc::new(topic::open_topic(topic, settings).await?),
             // A line that says so is all that can be done there.
             Self::StandardOutput => Arc::new(LineSink::new(std::io::stdout())),
         })
     }
-}
-
-async fn open_objects(url: &str, settings: SinkSettings<'_>) -> Result<ObjectSink, Failure> {
-    let ObjectArgs { existing, generation, simplify, lease } = settings.objects;
-    let store = store::open(url, LocalDirectory::Create)?;
-    let existing = match existing {
-        Some(ExistingArg::Overwrite) => Existing::Overwrite,
-        Some(ExistingArg::Skip) | None => Existing::Skip,
-    };
-    let parameters = Parameters { simplify_degrees: *simplify, generation: generation.clone() };
-    let sink = ObjectSink::open(Arc::clone(&store), settings.store, settings.areas, (parameters, existing)).await?;
-    Ok(match lease {
-        Some(seconds) => sink.with_leases(Arc::new(StoreLeases::new(store, Duration::from_secs(*seconds)))),
-        None => sink,
-    })
 }
