@@ -3,7 +3,7 @@
 //! There is no ledger. The job's key says what the output depends on, so that a job that is done again finds its output,
 //! and two who do it at the same time make the same bytes, of which the store takes those of one. An output is never
 //! overwritten unconditionally. What it promises is therefore less than a sink with a transaction, and this is all of it:
-//! for each event that was acknowledged, the output of each of its jobs stands whole under `jobs/`. A feature that leaves
+//! for each event that was applied, or was a duplicate, the output of each of its jobs stands whole under `jobs/`. A feature that leaves
 //! or is deleted takes nothing away, and states of a feature stand beside each other: what is kept is by body.
 //!
 //! For a backfill there are three ways, of which one is chosen: what is there stays ([`Existing::Skip`]); other parameters,
