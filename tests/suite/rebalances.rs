@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use geoclaim_common::{
@@ -18,7 +18,7 @@ use geoclaim_common::{
     stream::memory::MemorySink,
 };
 use geoclaim_consumer::{
-    ConsumeReport, ConsumeSettings, Consumer, DeadLetters,
+    ConsumeCounters, ConsumeReport, ConsumeSettings, Consumer, DeadLetters,
     aoi::{Area, AreaSet, LiveAreas},
     sink::{
         Sink,
@@ -45,6 +45,7 @@ const STALL_MS: u64 = 3_000;
 /// A member of the group, which leaves when it is told to.
 struct Member {
     leave: oneshot::Sender<()>,
+    counters: Arc<ConsumeCounters>,
     running: tokio::task::JoinHandle<ConsumeReport>,
 }
 
@@ -80,13 +81,24 @@ impl Group {
         let source = SourceSettings { group: self.topic.clone(), ..SourceSettings::default() };
         let gate = consumer.gate().await.unwrap();
         let source = KafkaSource::open_as(&membership, &self.settings, &self.topic, &source, gate).unwrap();
-        let (leave, left) = oneshot::channel();
+        let (counters, (leave, left)) = (Arc::clone(&consumer.counters), oneshot::channel());
         let running = tokio::spawn(async move { consumer.run(source, async { drop(left.await) }).await.unwrap() });
-        Member { leave, running }
+        Member { leave, counters, running }
     }
 }
 
 impl Member {
+    /// Waits until it has had some part in the work, a few seconds at least and not for ever.
+    async fn work(&self) {
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        for _ in 0..25 {
+            if self.counters.report(0.0).applied > 0 {
+                return tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
     async fn leave(self) -> ConsumeReport {
         self.leave.send(()).unwrap();
         self.running.await.unwrap()
@@ -135,7 +147,7 @@ async fn rebalanced(
     target: impl AsyncFn(u32, &Membership, &str) -> Arc<dyn Sink>,
     result: impl FnOnce(&str) -> Target,
 ) {
-    let (rounds, count) = (setting("GEOCLAIM_REBALANCES", 8) as u64 / 2, setting("GEOCLAIM_CRASH_EVENTS", 4_000));
+    let (rounds, count) = (setting("GEOCLAIM_REBALANCES", 6) as u64 / 2, setting("GEOCLAIM_CRASH_EVENTS", 4_000));
     let place = real.place(name, PARTITIONS);
     let settings = KafkaSettings::new(real.kafka.bootstrap());
     let records = envelopes(real, &place, count).await;
@@ -143,14 +155,17 @@ async fn rebalanced(
     let memberships = [Membership::default(), Membership::default()];
     let sinks = [target(0, &memberships[0], &place.name).await, target(1, &memberships[1], &place.name).await];
     // Flows for as long as members come and go.
-    let flow = Flow::start(&settings, &place.name, records, Duration::from_millis(rounds * 5_000 / (count as u64 / 20).max(1)));
+    let flow = Flow::start(&settings, &place.name, records, Duration::from_millis(rounds * 7_000 / (count as u64 / 20).max(1)));
     let watch = Watch::start(real.kafka.bootstrap(), &place.name);
     let steady = group.member(1, Arc::clone(&sinks[0]), memberships[0].clone()).await;
     let mut reports = Vec::new();
     for round in 0..rounds {
         let guest = group.member(2 + round, Arc::clone(&sinks[1]), memberships[1].clone()).await;
-        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        let since = Instant::now();
+        guest.work().await;
+        let worked = since.elapsed();
         reports.push(guest.leave().await);
+        println!("{name}: a guest came for {worked:?} and took {:?} to leave", since.elapsed() - worked);
         tokio::time::sleep(Duration::from_millis(1_000)).await;
     }
     flow.task.await.unwrap();
