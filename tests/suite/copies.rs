@@ -229,3 +229,49 @@ async fn the_command_line_keeps_clipped_copies() {
     let astray = consume(&["--generation", "2"]);
     assert!(astray.code() == 2 && astray.stderr.contains("sink of objects"), "{}", astray.stderr);
 }
+
+/// A worker that stands still (SIGSTOP) past its lease, right before it writes: another makes the copy meanwhile, and the
+/// first finds, when it goes on, that it is not its to commit.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_stood_still_past_its_lease_does_not_commit() {
+    let Some(real) = Real::get() else { return };
+    let place = real.place("stopped", 1);
+    real.kafka.create_topic(&format!("{}.dead-letters", place.name), 1, &[]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let mut env = place.env.clone();
+    env.push(("GEOCLAIM_STORE".into(), path("bodies")));
+    assert_eq!(binary::run(&["publish", "-"], &env, lines(&[point("f", 3.0, 1.0)]).as_bytes()).code(), 0);
+    let worker = |point: &str, group: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_dies-at"));
+        let copies = format!("file://{}", path("copies"));
+        command.args([point, "1", real.kafka.bootstrap(), &place.name, &path("bodies"), &copies]);
+        command
+            .env("GEOCLAIM_SIGNAL", "STOP")
+            .env("GEOCLAIM_LEASE", "3")
+            .env("GEOCLAIM_GROUP", format!("{}-{group}", place.name));
+        command.stdout(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let report = |worker: std::process::Child| -> serde_json::Value {
+        let ended = worker.wait_with_output().unwrap();
+        assert!(ended.status.success());
+        serde_json::from_slice(&ended.stdout).unwrap()
+    };
+    let still = worker("transaction", "still");
+    let state = || std::fs::read_to_string(format!("/proc/{}/stat", still.id())).unwrap();
+    while !state().contains(") T ") {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let other = report(worker("nowhere", "other"));
+    assert_eq!((&other["applied"], &other["duplicate"]), (&1.into(), &0.into()), "{other}");
+    let store = store::open(&path("copies"), LocalDirectory::Expect).unwrap();
+    let copies = outputs(&store).await;
+    assert!(std::process::Command::new("kill").args(["-CONT", &still.id().to_string()]).status().unwrap().success());
+    let late = report(still);
+    assert_eq!((&late["applied"], &late["duplicate"]), (&0.into(), &1.into()), "{late}");
+    assert_eq!((copies.len(), outputs(&store).await), (1, copies));
+    let ends: Vec<_> = store.list(Some(&Path::from("leases"))).map_ok(|meta| meta.location).try_collect().await.unwrap();
+    let mut ends: Vec<_> = ends.iter().filter_map(|path| path.filename()).filter(|name| name.ends_with(".end")).collect();
+    ends.sort_unstable();
+    assert_eq!(ends, ["00000000000000000001.end", "00000000000000000002.end"], "the first has lapsed, the second is committed");
+}

@@ -4,7 +4,8 @@
 //! dies-at POINT NTH BROKERS TOPIC STORE SINK
 //! ```
 //!
-//! Without dying, it ends at the end of the topic. The points, in the order of a record's way:
+//! Without dying, it ends at the end of the topic. With `GEOCLAIM_SIGNAL=STOP` it stands still instead of dying; with
+//! `GEOCLAIM_LEASE=SECONDS` it makes copies under leases; `GEOCLAIM_GROUP` is its group, else the topic. The points, in the order of a record's way:
 //!
 //! | Point | Is |
 //! | --- | --- |
@@ -38,6 +39,7 @@ use geoclaim_common::{
 use geoclaim_consumer::{
     ConsumeSettings, Consumer, DeadLetters,
     aoi::{Area, AreaSet, LiveAreas},
+    lease::StoreLeases,
     sink::{
         Change, Effect, Features, Sink,
         gpkg::{self, GeoPackageSink},
@@ -58,8 +60,10 @@ struct Death {
 impl Death {
     fn at(&self, point: &str) {
         if self.point == point && self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
-            let _ = std::process::Command::new("kill").args(["-9", &std::process::id().to_string()]).status();
-            std::thread::sleep(Duration::from_secs(60));
+            let signal = env::var("GEOCLAIM_SIGNAL").unwrap_or_else(|_| "KILL".to_owned());
+            let _ = std::process::Command::new("kill").args(["-s", &signal, &std::process::id().to_string()]).status();
+            // Not a step further until it is dead.
+            std::thread::sleep(if signal == "KILL" { Duration::from_secs(60) } else { Duration::from_millis(100) });
         }
     }
 }
@@ -176,7 +180,11 @@ async fn sink(url: &str, place: &Place, death: &Arc<Death>) -> Result<Arc<dyn Si
     }
     let copies = dying(store::open(url, LocalDirectory::Create)?, death, Op::Create, "transaction");
     let parameters = (Parameters::default(), Existing::Skip);
-    Ok(Arc::new(ObjectSink::open(copies, &*place.store, Arc::clone(&place.areas), parameters).await?))
+    let sink = ObjectSink::open(Arc::clone(&copies), &*place.store, Arc::clone(&place.areas), parameters).await?;
+    Ok(Arc::new(match env::var("GEOCLAIM_LEASE") {
+        Ok(seconds) => sink.with_leases(Arc::new(StoreLeases::new(copies, Duration::from_secs(seconds.parse()?)))),
+        Err(_) => sink,
+    }))
 }
 
 fn dying(store: Store, death: &Arc<Death>, on: Op, point: &'static str) -> Store {
@@ -219,7 +227,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         counters: Arc::default(),
     };
     let gate = Arc::new(Deadly(Arc::clone(&death), consumer.gate().await?));
-    let source = SourceSettings { group: topic.clone(), end: SourceEnd::EndOfTopic, ..SourceSettings::default() };
+    let source = SourceSettings {
+        group: env::var("GEOCLAIM_GROUP").unwrap_or_else(|_| topic.clone()),
+        end: SourceEnd::EndOfTopic,
+        ..SourceSettings::default()
+    };
     let source = KafkaSource::open_as(&place.membership, &kafka, topic, &source, gate)?;
     let report = consumer.run(source, std::future::pending()).await?;
     println!("{}", serde_json::to_string(&report)?);
