@@ -1,7 +1,7 @@
 //! Finds what `tests/setup` has installed.
 //!
-//! The layout, which the two share: `kafka-VERSION/*.jar`, `venv/` (a Python environment),
-//! `data/NAME-VERSION/`. Nothing here installs, fetches or changes anything, and a folder exists
+//! The layout, which the two share: `kafka-VERSION/*.jar`, `azurite-VERSION/`, `venv/` (a Python environment, with
+//! SeaweedFS and fake-gcs-server), `data/NAME-VERSION/`. Nothing here installs, fetches or changes anything, and a folder exists
 //! only when it is complete.
 
 use std::env;
@@ -64,6 +64,24 @@ pub fn java() -> Result<PathBuf, Unavailable> {
 /// When `tests/setup` has not put it there.
 pub fn weed() -> Result<PathBuf, Unavailable> {
     installed(dir().join("venv/bin/weed"), "SeaweedFS")
+}
+
+/// Returns fake-gcs-server, the program in a Python package.
+///
+/// # Errors
+///
+/// When `tests/setup` has not put it there.
+pub fn fake_gcs_server() -> Result<PathBuf, Unavailable> {
+    installed(dir().join("venv/bin/fake-gcs-server"), "fake-gcs-server")
+}
+
+/// Returns the script of Azurite's blob service, which Node runs.
+///
+/// # Errors
+///
+/// When `tests/setup` has not put it there.
+pub fn azurite() -> Result<PathBuf, Unavailable> {
+    installed(dir().join("azurite-3.37.0/node_modules/.bin/azurite-blob"), "Azurite")
 }
 
 /// Returns a Python that has `confluent_kafka`, for the programs in `tests/interop`.

@@ -1,4 +1,4 @@
-//! The one HTTP request that the harness itself sends, over plain TCP.
+//! The HTTP requests that the harness itself sends, over plain TCP.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,19 @@ const REPLY_LIMIT_BYTES: u64 = 64 << 10;
 
 /// Sends a PUT on a connection of its own and returns the status; the rest of the reply is not kept.
 pub(super) fn put(address: &str, path: &str, headers: &[(&str, &str)], body: &[u8], timeout: Duration) -> io::Result<u16> {
-    let mut request = format!("PUT {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    send("PUT", address, path, headers, body, timeout)
+}
+
+/// As [`put`], with any method.
+pub(super) fn send(
+    method: &str,
+    address: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+    timeout: Duration,
+) -> io::Result<u16> {
+    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
     for (name, value) in headers {
         request += &format!("{name}: {value}\r\n");
     }

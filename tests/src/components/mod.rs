@@ -13,9 +13,11 @@
 //! Everything listens on loopback, keeps its files in a folder of its own, and ends with the test
 //! process however that ends: see [`process`].
 
+pub mod azurite;
 mod broker;
 pub mod cache;
 pub mod datasets;
+pub mod fake_gcs;
 mod http;
 pub mod kafka;
 pub mod ports;
@@ -31,6 +33,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+pub use azurite::Azurite;
+pub use fake_gcs::FakeGcs;
 pub use kafka::Kafka;
 pub use postgres::Postgres;
 pub use seaweedfs::SeaweedFs;
