@@ -5,19 +5,15 @@ use std::{sync::Arc, time::Duration};
 use geoclaim_common::{
     Fault,
     kafka::{EmbeddedBroker, KafkaSettings, KafkaSink, KafkaSource, SourceEnd, SourceSettings},
-    store::{self, LocalDirectory, Store},
+    store::{self, LocalDirectory},
     stream::{AdmitAll, EnvelopeSink, EnvelopeSource, OutgoingRecord, SourceEvent},
 };
 use geoclaim_tests::{
-    components::{
-        Azurite, FakeGcs, Kafka, SeaweedFs,
-        azurite::{ACCOUNT, KEY},
-        require,
-    },
+    components::{Kafka, SeaweedFs, require},
     contract,
 };
 
-use crate::support::memory;
+use crate::support::{azure, gcs, memory};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stores_keep_their_contract() {
@@ -38,22 +34,6 @@ async fn seaweedfs_keeps_the_contract_of_a_store() {
     contract::store(Arc::new(object_store::prefix::PrefixStore::new(store, "bodies")), "seaweedfs").await;
 }
 
-fn azure(container: &str) -> Option<Store> {
-    let azurite = require("azurite", Azurite::shared())?;
-    azurite.create_container(container).unwrap();
-    let builder = object_store::azure::MicrosoftAzureBuilder::new().with_container_name(container).with_account(ACCOUNT);
-    let builder = builder.with_access_key(KEY).with_endpoint(azurite.endpoint()).with_allow_http(true);
-    Some(Arc::new(builder.build().unwrap()))
-}
-
-fn gcs(bucket: &str) -> Option<Store> {
-    let server = require("fake-gcs-server", FakeGcs::shared())?;
-    server.create_bucket(bucket).unwrap();
-    let builder = object_store::gcp::GoogleCloudStorageBuilder::new().with_bucket_name(bucket);
-    let options = object_store::ClientOptions::new().with_allow_http(true);
-    Some(Arc::new(builder.with_service_account_key(server.service_account()).with_client_options(options).build().unwrap()))
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn azurite_keeps_the_contract_of_a_store() {
     let Some(store) = azure("contract") else { return };
@@ -61,7 +41,7 @@ async fn azurite_keeps_the_contract_of_a_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fake_gcs_server_keeps_the_contract_of_a_store() {
+async fn fake_gcs_server_where_puts_go_by_its_json_api_keeps_the_contract_of_a_store() {
     let Some(store) = gcs("contract") else { return };
     contract::store(store, "fake-gcs-server").await;
 }

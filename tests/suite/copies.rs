@@ -23,7 +23,7 @@ use geoclaim_tests::{
 };
 use object_store::{ObjectStore as _, ObjectStoreExt as _, path::Path, prefix::PrefixStore};
 
-use crate::support::{Real, memory, s3};
+use crate::support::{Real, azure, gcs, memory, s3};
 
 fn areas() -> Arc<LiveAreas> {
     let area = Area::from_bbox("area", &Bbox::new(1.0, 0.0, 60.0, 2.0).unwrap());
@@ -80,7 +80,23 @@ async fn copies_in_memory_and_in_a_local_directory_keep_the_contract() {
 #[tokio::test(flavor = "multi_thread")]
 async fn copies_on_seaweedfs_keep_the_contract() {
     let Some(real) = Real::get() else { return };
-    keeps_the_contract(s3(&real, &real.place("copies", 1).name)).await;
+    let store = s3(&real, &real.place("copies", 1).name);
+    keeps_the_contract(Arc::clone(&store)).await;
+    is_never_taken_for_the_output(Arc::new(PrefixStore::new(store, "damaged"))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_on_azurite_keep_the_contract() {
+    let Some(store) = azure("copies") else { return };
+    keeps_the_contract(Arc::clone(&store)).await;
+    is_never_taken_for_the_output(Arc::new(PrefixStore::new(store, "damaged"))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_on_fake_gcs_server_where_puts_go_by_its_json_api_keep_the_contract() {
+    let Some(store) = gcs("copies") else { return };
+    keeps_the_contract(Arc::clone(&store)).await;
+    is_never_taken_for_the_output(Arc::new(PrefixStore::new(store, "damaged"))).await;
 }
 
 /// Sixty-four workers with a sink each want one job; with leases it is done once, and without them written once.
@@ -107,9 +123,7 @@ async fn of_sixty_four_that_want_one_copy_one_writes_it() {
 }
 
 /// What stands under a job's key and is not its output is left alone and told, or exchanged when that is wanted.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_there_and_is_not_whole_is_never_taken_for_the_output() {
-    let store = memory();
+async fn is_never_taken_for_the_output(store: Store) {
     let (skip, overwrite) =
         (plain(&store).await, Arc::new(sink(&store, Parameters::default(), Existing::Overwrite).await) as Arc<dyn Sink>);
     let apply = async |sink: &Arc<dyn Sink>| sink.apply(Arc::new(vec![change("f", "e", None, 7)])).await.unwrap().remove(0);
@@ -129,6 +143,11 @@ async fn what_is_there_and_is_not_whole_is_never_taken_for_the_output() {
         assert_eq!(apply(&overwrite).await, Effect::Applied);
         assert_eq!((outputs(&store).await, apply(&overwrite).await), (vec![(path.clone(), text.clone())], Effect::Duplicate));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_there_and_is_not_whole_is_never_taken_for_the_output() {
+    is_never_taken_for_the_output(memory()).await;
     let folder = tempfile::tempdir().unwrap();
     let local = store::open(folder.path().to_str().unwrap(), LocalDirectory::Create).unwrap();
     let fault = ObjectSink::open(local, "s3://bodies", areas(), (Parameters::default(), Existing::Overwrite)).await.unwrap_err();

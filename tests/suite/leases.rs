@@ -13,7 +13,7 @@ use geoclaim_tests::{
     faulty::{Act, FaultyStore, Op},
 };
 
-use crate::support::{Real, memory, s3};
+use crate::support::{Real, azure, gcs, memory, s3};
 
 /// Stores tell time in seconds.
 const LASTS: Duration = Duration::from_secs(2);
@@ -37,6 +37,18 @@ async fn leases_on_a_store_keep_their_contract() {
 async fn leases_on_seaweedfs_keep_their_contract() {
     let Some(real) = Real::get() else { return };
     on_a_store(s3(&real, &real.place("leases", 1).name)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_on_azurite_keep_their_contract() {
+    let Some(store) = azure("leases") else { return };
+    on_a_store(store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_on_fake_gcs_server_where_puts_go_by_its_json_api_keep_their_contract() {
+    let Some(store) = gcs("leases") else { return };
+    on_a_store(store).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,7 +24,12 @@ use geoclaim_consumer::{
     sink::{Sink, gpkg::GeoPackageSink},
 };
 use geoclaim_producer::{IdRule, PublishReport, PublishSettings, Publisher, Source};
-use geoclaim_tests::components::{Kafka, SeaweedFs, require};
+use geoclaim_tests::components::{
+    Azurite, FakeGcs, Kafka, SeaweedFs,
+    azurite::{ACCOUNT, KEY},
+    fake_gcs::PutsInJson,
+    require,
+};
 
 /// The broker's time of every record in memory.
 pub const THEN: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -173,6 +178,33 @@ pub fn s3(real: &Real, bucket: &str) -> Store {
     let builder = object_store::aws::AmazonS3Builder::new().with_bucket_name(bucket).with_endpoint(real.store.endpoint());
     let builder = builder.with_allow_http(true).with_region("us-east-1").with_access_key_id("any").with_secret_access_key("any");
     Arc::new(object_store::prefix::PrefixStore::new(builder.build().unwrap(), "bodies"))
+}
+
+/// Returns a fresh container of Azurite, where it can be had.
+pub fn azure(name: &str) -> Option<Store> {
+    let container = &format!("{name}-{}", std::process::id());
+    let azurite = require("azurite", Azurite::shared())?;
+    azurite.create_container(container).unwrap();
+    let builder = object_store::azure::MicrosoftAzureBuilder::new().with_container_name(container).with_account(ACCOUNT);
+    let builder = builder.with_access_key(KEY).with_endpoint(azurite.endpoint()).with_allow_http(true);
+    Some(Arc::new(builder.build().unwrap()))
+}
+
+/// Returns a fresh bucket of fake-gcs-server, where it can be had.
+pub fn gcs(name: &str) -> Option<Store> {
+    let bucket = &format!("{name}-{}", std::process::id());
+    let server = require("fake-gcs-server", FakeGcs::shared())?;
+    server.create_bucket(bucket).unwrap();
+    let builder = object_store::gcp::GoogleCloudStorageBuilder::new().with_bucket_name(bucket);
+    let options = object_store::ClientOptions::new().with_allow_http(true);
+    Some(Arc::new(
+        builder
+            .with_service_account_key(server.service_account())
+            .with_client_options(options)
+            .with_http_connector(PutsInJson)
+            .build()
+            .unwrap(),
+    ))
 }
 
 /// A topic and a bucket.
