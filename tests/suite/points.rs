@@ -135,7 +135,8 @@ fn copies(folder: &Path) -> Target {
     let state = move || {
         let folders =
             std::fs::read_dir(path.join("jobs")).unwrap().flat_map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap());
-        let files = folders.map(|file| file.unwrap().path());
+        // A write that was interrupted leaves its staging file, `NAME#NUMBER`, which is no object.
+        let files = folders.map(|file| file.unwrap().path()).filter(|path| !path.to_string_lossy().contains('#'));
         files
             .map(|file| (file.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(file).unwrap()))
             .collect()

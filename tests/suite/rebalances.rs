@@ -39,8 +39,8 @@ use crate::{
     support::{Real, assert_adds_up, s3},
 };
 
-/// How long a body may stall: longer than there is between two rebalances.
-const STALL_MS: u64 = 3_000;
+/// How long a body may stall, so that a rebalance finds many that do.
+const STALL_MS: u64 = 2_000;
 
 /// A member of the group, which leaves when it is told to.
 struct Member {
@@ -57,12 +57,12 @@ struct Group {
 }
 
 impl Group {
-    /// A store of which every third body stalls.
+    /// A store of which one body in four stalls.
     fn stalling(&self, seed: u64) -> Store {
         let random = Mutex::new(Random::new(seed));
         Arc::new(FaultyStore::new(Arc::clone(&self.store), move |op, _, _| {
             let mut random = random.lock().unwrap();
-            if op == Op::Get && random.one_in(3) { Act::Slow(Duration::from_millis(random.below(STALL_MS))) } else { Act::Pass }
+            if op == Op::Get && random.one_in(4) { Act::Slow(Duration::from_millis(random.below(STALL_MS))) } else { Act::Pass }
         }))
     }
 
@@ -91,7 +91,7 @@ impl Member {
     /// Waits until it has had some part in the work, a few seconds at least and not for ever.
     async fn work(&self) {
         tokio::time::sleep(Duration::from_millis(1_500)).await;
-        for _ in 0..25 {
+        for _ in 0..60 {
             if self.counters.report(0.0).applied > 0 {
                 return tokio::time::sleep(Duration::from_millis(500)).await;
             }
@@ -149,13 +149,20 @@ async fn rebalanced(
 ) {
     let (rounds, count) = (setting("GEOCLAIM_REBALANCES", 6) as u64 / 2, setting("GEOCLAIM_CRASH_EVENTS", 4_000));
     let place = real.place(name, PARTITIONS);
-    let settings = KafkaSettings::new(real.kafka.bootstrap());
+    let mut settings = KafkaSettings::new(real.kafka.bootstrap());
+    // One that is gone in the midst of a rebalance is not waited for longer than this.
+    settings.properties.insert("session.timeout.ms".into(), "10000".into());
     let records = envelopes(real, &place, count).await;
     let group = Group { settings: settings.clone(), topic: place.name.clone(), store: s3(real, &place.name) };
     let memberships = [Membership::default(), Membership::default()];
     let sinks = [target(0, &memberships[0], &place.name).await, target(1, &memberships[1], &place.name).await];
     // Flows for as long as members come and go.
-    let flow = Flow::start(&settings, &place.name, records, Duration::from_millis(rounds * 7_000 / (count as u64 / 20).max(1)));
+    let flow = Flow::start(
+        &KafkaSettings::new(real.kafka.bootstrap()),
+        &place.name,
+        records,
+        Duration::from_millis(rounds * 10_000 / (count as u64 / 20).max(1)),
+    );
     let watch = Watch::start(real.kafka.bootstrap(), &place.name);
     let steady = group.member(1, Arc::clone(&sinks[0]), memberships[0].clone()).await;
     let mut reports = Vec::new();
@@ -170,7 +177,7 @@ async fn rebalanced(
     }
     flow.task.await.unwrap();
     let end = read_to_the_end(&settings, real.kafka.bootstrap(), &place.name);
-    tokio::time::timeout(Duration::from_secs(60), end).await.expect("all is acknowledged");
+    tokio::time::timeout(Duration::from_secs(180), end).await.expect("all is acknowledged");
     reports.push(steady.leave().await);
     watch.end();
     reports.iter().for_each(assert_adds_up);

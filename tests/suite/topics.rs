@@ -167,6 +167,8 @@ fn the_command_line_writes_to_another_topic() {
 
     let same = consume(&["--sink", &format!("kafka:{}", place.name)]);
     assert!(same.code() == 2 && same.stderr.contains("never end"), "{}", same.stderr);
+    let marked = consume(&["--sink", &format!("kafka:{envelopes}"), "--on-left", "mark"]);
+    assert!(marked.code() == 2 && marked.stderr.contains("gpkg:FILE"), "{}", marked.stderr);
     let astray = consume(&["--emit", "feature"]);
     assert!(astray.code() == 2 && astray.stderr.contains("kafka:TOPIC"), "{}", astray.stderr);
 }

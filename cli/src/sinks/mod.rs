@@ -78,6 +78,11 @@ impl std::fmt::Debug for SinkTarget {
 }
 
 impl SinkTarget {
+    /// Tells whether the sink keeps the state of features and a ledger beside it.
+    pub(crate) fn keeps_state(&self) -> bool {
+        matches!(self, Self::GeoPackage(_) | Self::Postgis(_))
+    }
+
     /// Opens the sink.
     pub(crate) async fn open(&self, settings: SinkSettings<'_>) -> Result<Arc<dyn Sink>, Failure> {
         let SinkSettings { consumer, on_left, .. } = settings;

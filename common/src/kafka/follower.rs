@@ -51,16 +51,19 @@ impl Follower {
     }
 
     /// Gives each committed record that has come since the last time to `visit`. What stands in the topic when this is
-    /// called is seen when it returns: transactions that are open then are waited for. Blocks.
+    /// called is seen when it returns: transactions that are open then are waited for. Returns the first offset that each
+    /// partition still has. Blocks.
     ///
     /// # Errors
     /// The brokers do not answer, or a transaction stays open. What was seen is not given again.
-    pub fn catch_up(&mut self, mut visit: impl FnMut(StoredRecord)) -> Result<(), Fault> {
-        let ends = self.ends(&self.lookout)?;
+    pub fn catch_up(&mut self, mut visit: impl FnMut(StoredRecord)) -> Result<BTreeMap<i32, i64>, Fault> {
+        let bounds = self.bounds(&self.lookout)?;
+        let ends: BTreeMap<i32, i64> = bounds.iter().map(|(partition, (_, end))| (*partition, *end)).collect();
+        let starts = bounds.into_iter().map(|(partition, (start, _))| (partition, start)).collect();
         let open: BTreeSet<i32> =
             ends.iter().filter(|(partition, end)| self.next[*partition] < **end).map(|(partition, _)| *partition).collect();
         if open.is_empty() {
-            return Ok(());
+            return Ok(starts);
         }
         self.wait_for_transactions(&ends)?;
         let read = self.read(open, &mut visit);
@@ -72,22 +75,23 @@ impl Follower {
             let next = self.next.entry(partition).or_insert(0);
             *next = (*next).max(end);
         }
-        Ok(())
+        Ok(starts)
     }
 
-    fn ends(&self, client: &BaseConsumer) -> Result<BTreeMap<i32, i64>, Fault> {
-        let end = |partition: &i32| {
-            let (_, end) = client.fetch_watermarks(&self.topic, *partition, ANSWER).map_err(|error| fault_of(&error))?;
-            Ok((*partition, end))
+    /// Returns where each partition begins and ends, as a client sees it.
+    fn bounds(&self, client: &BaseConsumer) -> Result<BTreeMap<i32, (i64, i64)>, Fault> {
+        let bounds = |partition: &i32| {
+            let bounds = client.fetch_watermarks(&self.topic, *partition, ANSWER).map_err(|error| fault_of(&error))?;
+            Ok((*partition, bounds))
         };
-        self.next.keys().map(end).collect()
+        self.next.keys().map(bounds).collect()
     }
 
     fn wait_for_transactions(&self, ends: &BTreeMap<i32, i64>) -> Result<(), Fault> {
         let waiting = Stopwatch::start();
         loop {
-            let stable = self.ends(&self.reader)?;
-            if ends.iter().all(|(partition, end)| stable[partition] >= *end) {
+            let stable = self.bounds(&self.reader)?;
+            if ends.iter().all(|(partition, end)| stable[partition].1 >= *end) {
                 return Ok(());
             }
             if waiting.elapsed() > LONGEST_TRANSACTION {

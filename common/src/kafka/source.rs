@@ -105,6 +105,10 @@ impl KafkaSource {
         if source.end == SourceEnd::EndOfTopic {
             config.set("enable.partition.eof", "true");
         }
+        if membership.is_transactional() {
+            // A commit of the client's own could come after one in a transaction, and take it back.
+            config.set("enable.auto.commit", "false");
+        }
         let (events, received) = mpsc::unbounded_channel();
         let stop = Arc::new(AtomicBool::new(false));
         let (closing, closed) = oneshot::channel();

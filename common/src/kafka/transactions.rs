@@ -8,6 +8,7 @@ use std::{
 
 use rdkafka::{
     Offset, TopicPartitionList,
+    consumer::ConsumerGroupMetadata,
     error::{KafkaError, RDKafkaError},
     producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer},
     types::RDKafkaErrorCode as Code,
@@ -71,6 +72,7 @@ impl TransactionalSink {
         input: Input,
     ) -> Result<Self, Fault> {
         settings.validate()?;
+        input.membership.be_transactional();
         let (topic, transactional_id, settings) = (topic.to_owned(), transactional_id.to_owned(), settings.clone());
         let sink = Self { settings, topic, message_bytes, transactional_id, input, producer: Mutex::new(None) };
         *sink.producer.lock().unwrap_or_else(PoisonError::into_inner) = Some(sink.connect()?);
@@ -94,11 +96,17 @@ impl TransactionalSink {
     /// written, nor for not written: a reader of what is committed can tell.
     pub fn write(&self, records: &[OutgoingRecord], progress: &[Progress]) -> Result<(), Fault> {
         let mut slot = self.producer.lock().unwrap_or_else(PoisonError::into_inner);
+        // In this order: a generation of the group that is asked for before the partitions are seen to be ours is none in
+        // which they are another's.
+        let member = self.input.membership.metadata();
+        if progress.iter().any(|progress| progress.assignment.is_revoked()) {
+            return Err(Fault::unavailable("a partition was revoked before its transaction"));
+        }
         let producer = match slot.take() {
             Some(producer) => producer,
             None => self.connect()?,
         };
-        let written = self.transact(&producer, records, progress);
+        let written = self.transact(&producer, records, (progress, member));
         match &written {
             Ok(()) => *slot = Some(producer),
             // One that can abort can go on; any other is made anew, and the broker aborts what it left.
@@ -106,6 +114,11 @@ impl TransactionalSink {
             Err(_) => {}
         }
         written
+    }
+
+    /// Leaves; nothing is written afterwards but by a producer that is made anew. Blocks.
+    pub fn close(&self) {
+        drop(self.producer.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     fn connect(&self) -> Result<ThreadedProducer<DefaultProducerContext>, Fault> {
@@ -123,14 +136,8 @@ impl TransactionalSink {
         &self,
         producer: &ThreadedProducer<DefaultProducerContext>,
         records: &[OutgoingRecord],
-        progress: &[Progress],
+        (progress, member): (&[Progress], Option<ConsumerGroupMetadata>),
     ) -> Result<(), Fault> {
-        // In this order: a generation of the group that is asked for before the partitions are seen to be ours is none in
-        // which they are another's.
-        let member = self.input.membership.metadata();
-        if progress.iter().any(|progress| progress.assignment.is_revoked()) {
-            return Err(Fault::unavailable("a partition was revoked before its transaction"));
-        }
         producer.begin_transaction().map_err(|error| self.told("begin a transaction", &error))?;
         records.iter().try_for_each(|record| self.enqueue(producer, record))?;
         if let Some(member) = member.filter(|_| !progress.is_empty()) {
@@ -180,7 +187,8 @@ impl TransactionalSink {
             |told: &RDKafkaError| matches!(told.code(), Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch);
         match error {
             KafkaError::Transaction(told) if is_fenced(told) => {
-                let advice = "another consumer with it has started, or a transaction took longer than the broker allows: give each its own";
+                let advice = "another consumer with it has started (give each its own), or this one stood still for longer than a transaction may \
+                     take (start it again)";
                 let id = &self.transactional_id;
                 Fault::new(
                     FaultKind::Fenced,

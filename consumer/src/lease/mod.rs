@@ -12,7 +12,7 @@ mod store;
 use std::{future::Future, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use geoclaim_common::{Digest, Fault, FaultKind};
+use geoclaim_common::{Digest, Fault, FaultKind, clock::Stopwatch};
 
 pub use sql::{PostgresLeases, SqliteLeases};
 pub use store::StoreLeases;
@@ -73,6 +73,12 @@ pub trait Leases: Send + Sync + std::fmt::Debug {
     /// [`geoclaim_common::FaultKind::Fenced`]: the lease was lost before, and the job is another's.
     async fn commit(&self, lease: Lease) -> Result<(), Fault>;
 
+    /// Gives a lease back before it lapses: the job can be claimed at once, with a higher fence.
+    ///
+    /// # Errors
+    /// It lapses in its own time.
+    async fn release(&self, lease: Lease) -> Result<(), Fault>;
+
     /// Returns how long a lease lasts.
     fn lasts(&self) -> Duration;
 }
@@ -93,12 +99,6 @@ pub trait Intents: Leases {
     /// # Errors
     /// As [`Leases::commit`].
     async fn commit_with(&self, lease: Lease, result: &str) -> Result<(), Fault>;
-
-    /// Gives a lease back before it lapses. The job can be claimed at once, with a higher fence.
-    ///
-    /// # Errors
-    /// It lapses in its own time.
-    async fn release(&self, lease: Lease) -> Result<(), Fault>;
 
     /// Returns the result of a job that is committed.
     ///
@@ -136,24 +136,37 @@ fn lost(lease: &Lease) -> Fault {
 
 /// Runs work under a lease and renews it meanwhile.
 ///
+/// When renewals get no answer, the work is dropped before the lease can have lapsed. What the work had already sent on its
+/// way may still arrive.
+///
 /// # Errors
-/// The work's, or [`FaultKind::Fenced`] when the lease was lost: the work is dropped then.
+/// The work's, or [`FaultKind::Fenced`] when the lease was lost or could not be renewed in time: the work is dropped then.
 pub async fn while_renewed<L: Leases + ?Sized, T>(
     leases: &Arc<L>,
     lease: &Lease,
     work: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Fault> {
-    let mut beat = tokio::time::interval(leases.lasts() / 3);
+    let third = leases.lasts() / 3;
+    let mut beat = tokio::time::interval(third);
     beat.tick().await;
+    let mut held = Stopwatch::start();
     let mut work = std::pin::pin!(work);
     loop {
+        let renewal = async {
+            beat.tick().await;
+            let asked = Stopwatch::start();
+            (asked, tokio::time::timeout(third, leases.renew(lease)).await)
+        };
+        let left = leases.lasts().saturating_sub(held.elapsed());
         tokio::select! {
             done = &mut work => return done,
-            _ = beat.tick() => match leases.renew(lease).await {
-                Err(fault) if fault.kind == FaultKind::Fenced => return Err(fault),
-                // The next beat has its chance; past the lease, the commit tells.
-                _ => {}
+            (asked, renewed) = renewal => match renewed {
+                Ok(Ok(())) => held = asked,
+                Ok(Err(fault)) if fault.kind == FaultKind::Fenced => return Err(fault),
+                // The next beat has its chance.
+                Ok(Err(_)) | Err(_) => {}
             },
+            () = tokio::time::sleep(left) => return Err(lost(lease)),
         }
     }
 }

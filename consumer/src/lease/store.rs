@@ -179,6 +179,10 @@ impl Leases for StoreLeases {
         Err(Fault::unavailable(format!("the store neither takes nor shows the end of job {}", lease.job)))
     }
 
+    async fn release(&self, lease: Lease) -> Result<(), Fault> {
+        self.decide(&Self::key(lease.job, lease.fence, "end"), LAPSED).await.map(drop)
+    }
+
     fn lasts(&self) -> Duration {
         self.lasts
     }

@@ -14,7 +14,8 @@
 //!                └─ done ── duplicate
 //! ```
 //!
-//! An effect whose outside takes the key as an idempotency key, or can be asked by it, happens once. One that can be neither
+//! An effect whose outside takes the key as an idempotency key happens once. One that can be asked by it does, unless a call
+//! that was given up with its lease is still on its way when the next worker looks: let leases be longer than calls. One that can be neither
 //! asked nor told hangs when its worker dies in that moment, and a person decides: [`sweep`] finds it.
 //!
 //! `cargo run -p geoclaim-consumer --example side_effects` shows a worker that dies there, and the one that comes after it.
@@ -90,7 +91,11 @@ impl SideEffectSink {
                 Claim::Won(lease) => {
                     let done = while_renewed(&self.intents, &lease, self.done(&key, change, &lease)).await;
                     match done {
-                        Ok(result) => return Ok((Some(job), self.record(lease, &result).await?)),
+                        Ok(result) => match self.record(lease, &result).await {
+                            // Another has taken it over while this one stood still, and looks.
+                            Err(fault) if fault.kind == FaultKind::Fenced => {}
+                            recorded => return Ok((Some(job), recorded?)),
+                        },
                         // Another has taken it over, and looks.
                         Err(fault) if fault.kind == FaultKind::Fenced => {}
                         Err(fault) => {
@@ -187,8 +192,13 @@ pub async fn sweep(effect: &dyn SideEffect, intents: &Arc<dyn Intents>, older_th
         };
         match effect.look(&hanging.about).await {
             Ok(Seen::Done(result)) => {
-                intents.commit_with(lease, &result).await?;
-                swept.recorded.push(hanging);
+                match intents.commit_with(lease, &result).await {
+                    Err(fault) if fault.kind == FaultKind::Fenced => swept.unknown.push(hanging),
+                    committed => {
+                        committed?;
+                        swept.recorded.push(hanging);
+                    }
+                }
                 continue;
             }
             Ok(Seen::NotDone) => swept.undone.push(hanging),

@@ -39,6 +39,10 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
             "dead letters need a topic of their own: --dead-letter-topic names the topic of the envelopes",
         ));
     }
+    if !args.sink.keeps_state() && (args.ledger_retention.is_some() || matches!(args.on_left, LeftArg::Mark)) {
+        let which = "--ledger-retention and --on-left mark are for a sink that keeps features and a ledger";
+        return Err(Failure::misuse(format!("{which}: --sink gpkg:FILE or postgres://…")));
+    }
     let settings = settings(&args);
     settings.validate()?;
     let topics = ready_topics(kafka.clone(), topic.clone(), letters.clone()).await?;

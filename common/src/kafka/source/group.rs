@@ -21,6 +21,9 @@ use crate::{FaultKind, clock::Stopwatch, kafka::fault::fault_of, stream::SourceE
 /// How long a poll waits when nothing comes.
 const IDLE: Duration = Duration::from_millis(50);
 
+/// How often is committed what transactions do not commit.
+const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
+
 /// How many records are taken between two looks at the tickets.
 const BURST: usize = 500;
 
@@ -41,6 +44,9 @@ impl Group {
 
     /// Stores the offsets up to which everything is done; the client commits what is stored.
     fn store_offsets(&self, consumer: &BaseConsumer<Self>) {
+        if self.membership.is_transactional() {
+            return self.state().settle();
+        }
         let mut state = self.state();
         state.settle();
         let advanced = state.advanced();
@@ -53,9 +59,34 @@ impl Group {
     }
 
     /// Commits what is stored and waits for the answer.
-    fn commit(consumer: &BaseConsumer<Self>) {
+    fn commit(&self, consumer: &BaseConsumer<Self>) {
+        if self.membership.is_transactional() {
+            return self.commit_idle(consumer);
+        }
         match consumer.commit_consumer_state(CommitMode::Sync) {
             Ok(()) | Err(KafkaError::ConsumerCommit(Code::NoOffset)) => {}
+            Err(error) => telemetry::offsets_not_committed(&error),
+        }
+    }
+
+    /// Commits how far partitions are discarded of which nothing is out, and waits for the answer: while this thread
+    /// waits, no transaction on them can begin, and none is under way. Of all others, transactions commit the progress.
+    fn commit_idle(&self, consumer: &BaseConsumer<Self>) {
+        let mut state = self.state();
+        state.settle();
+        let (idle, topic) = (state.idle(), state.topic.clone());
+        drop(state);
+        if idle.is_empty() {
+            return;
+        }
+        let mut list = TopicPartitionList::new();
+        for (partition, next) in &idle {
+            if let Err(error) = list.add_partition_offset(&topic, *partition, Offset::Offset(*next)) {
+                telemetry::hiccup("commit an offset", &error);
+            }
+        }
+        match consumer.commit(&list, CommitMode::Sync) {
+            Ok(()) => self.state().committed(&idle),
             Err(error) => telemetry::offsets_not_committed(&error),
         }
     }
@@ -119,7 +150,7 @@ impl ConsumerContext for Group {
                 if !partitions.is_empty() {
                     telemetry::rebalanced("revoked", &partitions);
                     self.drain(consumer, &partitions);
-                    Self::commit(consumer);
+                    self.commit(consumer);
                     // Or they would stand still when they come back.
                     let paused = self.state().paused_of(&partitions);
                     self.resume(consumer, paused);
@@ -141,9 +172,14 @@ pub(super) fn poll_until_ended(consumer: &BaseConsumer<Group>, stop: &AtomicBool
     let until_end = group.state().settings.end == super::SourceEnd::EndOfTopic;
     let linger = Duration::from_millis(group.state().settings.end_linger_ms);
     let mut finished: Option<Stopwatch> = None;
+    let mut committed = Stopwatch::start();
     while !stop.load(Ordering::Acquire) {
         group.store_offsets(consumer);
         group.balance(consumer);
+        if group.membership.is_transactional() && committed.elapsed() >= COMMIT_INTERVAL {
+            group.commit_idle(consumer);
+            committed = Stopwatch::start();
+        }
         let is_finished = until_end && group.state().is_finished();
         finished = is_finished.then(|| finished.take().unwrap_or_else(Stopwatch::start));
         if finished.as_ref().is_some_and(|finished| finished.elapsed() >= linger) {
@@ -156,7 +192,7 @@ pub(super) fn poll_until_ended(consumer: &BaseConsumer<Group>, stop: &AtomicBool
     }
     let all: Vec<i32> = group.state().partitions();
     group.drain(consumer, &all);
-    Group::commit(consumer);
+    group.commit(consumer);
     let mut state = group.state();
     state.revoke(&all);
     state.close();

@@ -4,7 +4,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -21,12 +21,22 @@ pub struct Membership(Arc<Slot>);
 struct Slot {
     consumer: Mutex<Weak<BaseConsumer<Group>>>,
     assignments: AtomicU64,
+    is_transactional: AtomicBool,
 }
 
 impl Membership {
     /// Returns how often partitions have been assigned so far.
     pub fn assignments(&self) -> u64 {
         self.0.assignments.load(Ordering::Acquire)
+    }
+
+    /// Says that progress is committed in transactions. To be said before the source is opened.
+    pub(in crate::kafka) fn be_transactional(&self) {
+        self.0.is_transactional.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_transactional(&self) -> bool {
+        self.0.is_transactional.load(Ordering::Acquire)
     }
 
     pub(super) fn assigned(&self) {

@@ -158,6 +158,23 @@ impl State {
         moved.collect()
     }
 
+    /// Returns, of partitions of which nothing is out, the next offset of each whose watermark has moved.
+    pub(super) fn idle(&self) -> Vec<(i32, i64)> {
+        let moved = self.partitions.iter().filter(|(_, partition)| partition.out == 0);
+        moved
+            .filter_map(|(id, partition)| Some((*id, partition.watermark.next().filter(|next| partition.stored != Some(*next))?)))
+            .collect()
+    }
+
+    /// Takes note that these offsets are committed.
+    pub(super) fn committed(&mut self, offsets: &[(i32, i64)]) {
+        for (id, next) in offsets {
+            if let Some(partition) = self.partitions.get_mut(id) {
+                partition.stored = Some(*next);
+            }
+        }
+    }
+
     /// Returns the assigned partitions.
     pub(super) fn partitions(&self) -> Vec<i32> {
         self.partitions.keys().copied().collect()

@@ -57,7 +57,7 @@ impl Statements {
             )),
             look: marked("SELECT committed_at, result, token FROM geoclaim_leases WHERE consumer = $1 AND job = $2".to_owned()),
             renew: marked(format!("UPDATE geoclaim_leases SET lapses_at = {now} + {} WHERE {of_ours}", seconds("$4"))),
-            release: marked(format!("UPDATE geoclaim_leases SET lapses_at = 0 WHERE {of_ours}")),
+            release: marked(format!("UPDATE geoclaim_leases SET lapses_at = {now} - 0.001 WHERE {of_ours}")),
             commit: marked(format!(
                 "UPDATE geoclaim_leases SET committed_at = {now}, result = $4 WHERE {of_ours} AND fence = $5"
             )),

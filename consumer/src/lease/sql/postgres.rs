@@ -90,6 +90,12 @@ impl Leases for PostgresLeases {
         self.commit_with(lease, "").await
     }
 
+    async fn release(&self, lease: Lease) -> Result<(), Fault> {
+        let released =
+            self.client().await?.execute(&self.statements.release, &[&self.consumer, &lease.job.to_string(), &lease.token]).await;
+        released.map(drop).map_err(|error| fault_of(&error))
+    }
+
     fn lasts(&self) -> Duration {
         self.lasts
     }
@@ -112,12 +118,6 @@ impl Intents for PostgresLeases {
     async fn commit_with(&self, lease: Lease, result: &str) -> Result<(), Fault> {
         let is_done = self.commit_in(&*self.client().await?, &lease, result).await.map_err(|error| fault_of(&error))?;
         if is_done { Ok(()) } else { Err(lost(&lease)) }
-    }
-
-    async fn release(&self, lease: Lease) -> Result<(), Fault> {
-        let released =
-            self.client().await?.execute(&self.statements.release, &[&self.consumer, &lease.job.to_string(), &lease.token]).await;
-        released.map(drop).map_err(|error| fault_of(&error))
     }
 
     async fn result(&self, job: Digest) -> Result<Option<String>, Fault> {

@@ -87,6 +87,14 @@ impl Leases for SqliteLeases {
         self.commit_with(lease, "").await
     }
 
+    async fn release(&self, lease: Lease) -> Result<(), Fault> {
+        let Self { statements, consumer, .. } = self.clone();
+        let release = move |connection: &mut Connection| {
+            connection.prepare_cached(&statements.release)?.execute(params![consumer, lease.job.to_string(), lease.token])
+        };
+        self.file.with(release).await.map(drop)
+    }
+
     fn lasts(&self) -> Duration {
         self.lasts
     }
@@ -113,14 +121,6 @@ impl Intents for SqliteLeases {
         let (of, result) = (lease.again(), result.to_owned());
         let is_done = self.file.with(move |connection| commit(connection, &statements, &consumer, &of, &result)).await?;
         if is_done { Ok(()) } else { Err(lost(&lease)) }
-    }
-
-    async fn release(&self, lease: Lease) -> Result<(), Fault> {
-        let Self { statements, consumer, .. } = self.clone();
-        let release = move |connection: &mut Connection| {
-            connection.prepare_cached(&statements.release)?.execute(params![consumer, lease.job.to_string(), lease.token])
-        };
-        self.file.with(release).await.map(drop)
     }
 
     async fn result(&self, job: Digest) -> Result<Option<String>, Fault> {

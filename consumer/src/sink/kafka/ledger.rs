@@ -1,7 +1,7 @@
 //! What the topic says has been done, in memory.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     hash::Hasher as _,
 };
 
@@ -82,7 +82,10 @@ fn id(text: &str) -> Id {
 /// The events that had their effect, and what stands of each feature.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    events: HashSet<Id>,
+    /// Where the topic has each event, once that has been read.
+    events: HashMap<Id, Option<(i32, i64)>>,
+    /// The first offset of each partition, when it was last asked for.
+    starts: BTreeMap<i32, i64>,
     standings: HashMap<Id, Standing>,
     /// The features in the order in which they came.
     features: Vec<u64>,
@@ -96,7 +99,16 @@ impl Ledger {
         // Records of one feature are in order, for they are in one partition.
         let standing = entry.standing(self.standings.get(&feature));
         self.note(feature, hash(&entry.feature), standing);
-        self.events.insert(id(&entry.event));
+        self.events.insert(id(&entry.event), Some((record.partition, record.offset)));
+    }
+
+    /// Forgets the events that the topic does not have any more.
+    pub(super) fn forget(&mut self, starts: BTreeMap<i32, i64>) {
+        if self.starts != starts {
+            let is_gone = |(partition, offset): (i32, i64)| starts.get(&partition).is_some_and(|start| offset < *start);
+            self.events.retain(|_, place| !place.is_some_and(is_gone));
+            self.starts = starts;
+        }
     }
 
     fn note(&mut self, feature: Id, short: u64, standing: Standing) {
@@ -110,7 +122,7 @@ impl Ledger {
         for (feature, (short, standing)) in entries.standings {
             self.note(feature, short, standing);
         }
-        self.events.extend(entries.events);
+        self.events.extend(entries.events.into_iter().map(|event| (event, None)));
     }
 
     pub(super) fn features(&self, mark: u64) -> Features {
@@ -141,19 +153,20 @@ impl<'a> Draft<'a> {
         drafted.or_else(|| self.ledger.standings.get(&feature).copied())
     }
 
-    /// Returns the effect that a change is to have.
-    pub(super) fn judge(&self, change: &Change) -> Effect {
+    /// Returns the effect that a change is to have, and whether its event had one before: under other areas, and not this.
+    pub(super) fn judge(&self, change: &Change) -> (Effect, bool) {
         let event = id(&change.event_id);
         let standing = self.standing(id(&change.feature_id));
-        let is_recorded = self.entries.events.contains(&event) || self.ledger.events.contains(&event);
-        match (judge(change, standing.as_ref(), is_recorded), &change.kind) {
+        let is_recorded = self.entries.events.contains(&event) || self.ledger.events.contains_key(&event);
+        let effect = match (judge(change, standing.as_ref(), is_recorded), &change.kind) {
             // The areas that it meets may be others by now, but the event is the same.
             (Verdict::Duplicate | Verdict::Renew, _) => Effect::Duplicate,
             (Verdict::Stale, _) => Effect::Stale,
             (Verdict::Apply, ChangeKind::Hold(_)) => Effect::Applied,
             (Verdict::Apply, _) if standing.is_some_and(|standing| standing.is_held) => Effect::Left,
             (Verdict::Apply, _) => Effect::NotHeld,
-        }
+        };
+        (effect, is_recorded)
     }
 
     /// Takes note of a change that is to be written.

@@ -2,11 +2,14 @@
 //!
 //! For each effect there is one record under the feature's id, with a header `geoclaim.ledger` that says of what it is the
 //! effect. The topic is its own ledger: when partitions are assigned, and after whatever went wrong, the sink reads what has
-//! been committed to it since, and knows from it which events had their effect and which state of each feature stands. It
-//! takes about a hundred bytes of memory for each event that the topic still has.
+//! been committed to it since, and knows from it which events had their effect and which state of each feature stands. That
+//! takes about a hundred bytes of memory for each event that the topic still has, and for each feature that it ever had.
+//! An event that the topic did not take, for its record would be too large, is counted as rejected and not recorded. Give
+//! the topic as many partitions as it will ever need: a feature whose partition changes has no order any more.
 //!
 //! A record is, by choice, an envelope ([`Emit::Envelope`], with a member `areas`; a stored body stays where it is) that
-//! consumers of geoclaim can read further, or a GeoJSON feature ([`Emit::Feature`]). A feature that has left the areas or is
+//! consumers of geoclaim can read further (members of the input's envelope that this version does not know are not passed
+//! on), or a GeoJSON feature ([`Emit::Feature`]). A feature that has left the areas or is
 //! deleted is an envelope with `"deleted": true`, or a feature whose member `geoclaim` says how.
 //!
 //! # What this guarantees, and where it ends
@@ -27,7 +30,7 @@ mod ledger;
 mod record;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
@@ -36,7 +39,7 @@ use geoclaim_common::{
     Fault,
     clock::Stopwatch,
     kafka::{Follower, Input, KafkaSettings, Membership, Progress, TransactionalSink},
-    stream::OutgoingRecord,
+    stream::{Assignment, OutgoingRecord},
 };
 
 use super::{Change, Effect, Features, Sink};
@@ -64,8 +67,13 @@ struct Inner {
 struct State {
     ledger: Ledger,
     follower: Follower,
-    /// How often partitions had been assigned when the topic was last read; `None`: it must be read before anything else.
-    read_at: Option<u64>,
+    /// It is not known what the last transaction came to, or the topic has not been read to its end.
+    is_unread: bool,
+    /// The assignments of partitions since whose first records the topic has been read: all that an earlier owner did to
+    /// them is in it.
+    known: Vec<Weak<Assignment>>,
+    /// How often partitions had been assigned when the topic was last read.
+    assignments: u64,
     read_since: Stopwatch,
 }
 
@@ -100,7 +108,14 @@ impl TopicSink {
         let follower = Follower::open(settings, &output.topic, output.partitions)?;
         let topic = TransactionalSink::open(settings, (&output.topic, output.message_bytes), transactional_id, input)?;
         let writer = Writer { consumer: consumer.to_owned(), emit: output.emit, most_bytes: output.message_bytes };
-        let state = State { ledger: Ledger::default(), follower, read_at: None, read_since: Stopwatch::start() };
+        let state = State {
+            ledger: Ledger::default(),
+            follower,
+            is_unread: true,
+            known: Vec::new(),
+            assignments: 0,
+            read_since: Stopwatch::start(),
+        };
         Ok(Self { inner: Arc::new(Inner { topic, writer, state: Mutex::new(state) }) })
     }
 
@@ -120,27 +135,40 @@ impl Inner {
         self.topic.membership()
     }
 
-    /// Reads what has been committed, when partitions have come since or it is not known what the last transaction came to.
-    fn catch_up(&self, state: &mut State, is_due: bool) -> Result<(), Fault> {
+    /// Reads what has been committed.
+    fn catch_up(&self, state: &mut State) -> Result<(), Fault> {
         let assignments = self.membership().assignments();
-        if state.read_at == Some(assignments) && !is_due {
-            return Ok(());
-        }
         let State { ledger, follower, .. } = state;
-        follower.catch_up(|record| ledger.read(&record, &self.writer.consumer))?;
-        (state.read_at, state.read_since) = (Some(assignments), Stopwatch::start());
+        // Until it has come to the end, an older state may stand where a newer did.
+        state.is_unread = true;
+        let starts = follower.catch_up(|record| ledger.read(&record, &self.writer.consumer))?;
+        ledger.forget(starts);
+        (state.is_unread, state.assignments, state.read_since) = (false, assignments, Stopwatch::start());
+        Ok(())
+    }
+
+    /// Reads what has been committed when it is not known, or partitions have come: their first records are there, so
+    /// that whatever their last owner had in a transaction is decided.
+    fn know(&self, state: &mut State, progress: &[Progress]) -> Result<(), Fault> {
+        state.known.retain(|known| known.strong_count() > 0);
+        let is_known = |of: &Progress| state.known.iter().any(|known| Weak::as_ptr(known) == Arc::as_ptr(&of.assignment));
+        let new: Vec<_> = progress.iter().filter(|of| !is_known(of)).map(|of| Arc::downgrade(&of.assignment)).collect();
+        if state.is_unread || !new.is_empty() {
+            self.catch_up(state)?;
+        }
+        state.known.extend(new);
         Ok(())
     }
 
     fn apply(&self, batch: &[Change], progress: &[Progress]) -> Result<Vec<Effect>, Fault> {
         let mut state = self.state();
-        self.catch_up(&mut state, false)?;
+        self.know(&mut state, progress)?;
         let mut draft = Draft::of(&state.ledger);
         let mut records: Vec<OutgoingRecord> = Vec::new();
         let mut effects = Vec::with_capacity(batch.len());
         for change in batch {
-            let effect = draft.judge(change);
-            effects.push(match self.writer.record(change, &effect) {
+            let (effect, is_again) = draft.judge(change);
+            effects.push(match self.writer.record(change, (&effect, is_again)) {
                 Ok(Some(record)) => {
                     records.push(record);
                     draft.take(change);
@@ -152,9 +180,9 @@ impl Inner {
         }
         let entries = draft.entries();
         if !records.is_empty() || !progress.is_empty() {
-            state.read_at = None;
+            state.is_unread = true;
             self.topic.write(&records, progress)?;
-            state.read_at = Some(self.membership().assignments());
+            state.is_unread = false;
         }
         state.ledger.enter(entries);
         Ok(effects)
@@ -174,14 +202,20 @@ impl Sink for TopicSink {
     async fn features(&self, mark: u64) -> Result<Features, Fault> {
         self.with(move |inner| {
             let mut state = inner.state();
-            let is_due = mark == 0 || state.read_since.elapsed() > LOOK;
-            inner.catch_up(&mut state, is_due)?;
+            let is_assigned = state.assignments != inner.membership().assignments();
+            if state.is_unread || mark == 0 || is_assigned || state.read_since.elapsed() > LOOK {
+                inner.catch_up(&mut state)?;
+            }
             Ok(state.ledger.features(mark))
         })
         .await
     }
 
     async fn close(&self) -> Result<(), Fault> {
-        Ok(())
+        self.with(|inner| {
+            inner.topic.close();
+            Ok(())
+        })
+        .await
     }
 }

@@ -10,6 +10,8 @@ use geoclaim_common::{
     stream::OutgoingRecord,
 };
 
+use uuid::Uuid;
+
 use super::ledger::{Entry, HEADER};
 use crate::{
     resolve::BodyBytes,
@@ -18,6 +20,9 @@ use crate::{
         stdout::{exit_line, line_of},
     },
 };
+
+/// What of a short record is left for the ledger's header.
+const LEDGER_BYTES: usize = 512;
 
 /// What a record of the output is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,12 +48,12 @@ impl Writer {
     ///
     /// # Errors
     /// Why the topic does not take it.
-    pub(super) fn record(&self, change: &Change, effect: &Effect) -> Result<Option<OutgoingRecord>, String> {
+    pub(super) fn record(&self, change: &Change, (effect, is_again): (&Effect, bool)) -> Result<Option<OutgoingRecord>, String> {
         if !matches!(effect, Effect::Applied | Effect::Left | Effect::NotHeld) {
             return Ok(None);
         }
         let value = match self.emit {
-            Emit::Envelope => envelope(change)?.encode(),
+            Emit::Envelope => encoded(told(envelope(change)?, is_again)),
             Emit::Feature => feature(change),
         };
         // An entry is strings and numbers.
@@ -66,6 +71,22 @@ impl Writer {
         }
         Ok(Some(record))
     }
+}
+
+/// Returns an envelope as one who reads on must see it: an event that has another effect because the areas are others is
+/// another event there, and stands where it comes.
+fn told(envelope: Envelope, is_again: bool) -> Envelope {
+    match is_again {
+        true => Envelope { event_id: Uuid::now_v7().simple().to_string(), version: None, ..envelope },
+        false => envelope,
+    }
+}
+
+/// Encodes an envelope; with a claim check without its cells where it would be longer than such a one may be.
+fn encoded(envelope: Envelope) -> Vec<u8> {
+    let value = envelope.encode();
+    let is_long = matches!(envelope.content, Content::Claim(_)) && value.len() > limits::CLAIM_RECORD_BYTES - LEDGER_BYTES;
+    if is_long { Envelope { cells: None, ..envelope }.encode() } else { value }
 }
 
 fn feature(change: &Change) -> Vec<u8> {

@@ -1,4 +1,5 @@
-//! A geometry, clipped to an area while it is read.
+//! A geometry, clipped to an area while it is read. (One whose box lies in the area is not read: it stays as it was
+//! written.)
 //!
 //! Polygons are clipped by overlay, one by one, with the even-odd rule; of lines, what lies within is kept, and of points,
 //! those that do. What comes out lies within ±180 and is cut there, whatever turn it came from (RFC 7946, section 3.1.9),

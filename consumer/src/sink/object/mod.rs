@@ -45,6 +45,12 @@ use write::{Write, look, write};
 /// How many jobs are under way at once.
 const JOBS_AT_ONCE: usize = 8;
 
+/// How often is looked, within the length of a lease, whether another has ended a job.
+const WAITS: u32 = 8;
+
+/// Of outputs from this length on, there is one for each core in memory.
+const LARGE_BYTES: usize = 1 << 20;
+
 /// What becomes of an output that is there already and is another than the job makes now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
@@ -118,45 +124,50 @@ impl ObjectSink {
     /// Does a job, or finds it done.
     async fn end(&self, change: &Change, job: &Job, area: &Arc<WholeArea>) -> Result<Ended, Fault> {
         let Some(leases) = &self.leases else { return self.make(change, job, area).await };
-        loop {
+        for _ in 0..WAITS {
             match leases.claim(job.key).await? {
-                Claim::Won(lease) => {
-                    let ended = while_renewed(leases, &lease, self.make(change, job, area)).await;
-                    match ended {
-                        Ok(ended) => match leases.commit(lease).await {
-                            Ok(()) => return Ok(ended),
-                            // Whoever has it now finds the output there.
-                            Err(fault) if fault.kind == FaultKind::Fenced => {}
-                            Err(fault) => return Err(fault),
-                        },
+                Claim::Won(lease) => match while_renewed(leases, &lease, self.make(change, job, area)).await {
+                    Ok(ended) => match leases.commit(lease).await {
+                        // Whoever has it now finds the output there.
                         Err(fault) if fault.kind == FaultKind::Fenced => {}
-                        Err(fault) => return Err(fault),
+                        committed => return committed.map(|()| ended),
+                    },
+                    Err(fault) if fault.kind == FaultKind::Fenced => {}
+                    Err(fault) => {
+                        // So that the next try need not wait for the lease to lapse.
+                        let _ = leases.release(lease).await;
+                        return Err(fault);
                     }
-                }
-                Claim::Held => tokio::time::sleep(leases.lasts() / 8).await,
-                Claim::Committed => match look(&self.store, job).await? {
-                    Some(ending) => {
-                        let refused = (ending == REFUSED).then(|| "it was refused before".to_owned());
-                        return Ok(Ended { write: Write::Present, refused });
-                    }
-                    // Somebody has deleted it since.
-                    None => return self.make(change, job, area).await,
                 },
+                Claim::Held => tokio::time::sleep(leases.lasts() / WAITS).await,
+                Claim::Committed => return self.done(change, job, area).await,
             }
         }
+        Err(Fault::unavailable(format!("another is at job {}", job.key)))
+    }
+
+    /// Returns how a job ended that is committed, or makes its output again where somebody has deleted it, or wants another.
+    async fn done(&self, change: &Change, job: &Job, area: &Arc<WholeArea>) -> Result<Ended, Fault> {
+        if self.existing == Existing::Skip
+            && let Some(ending) = look(&self.store, job).await?
+        {
+            let refused = (ending == REFUSED).then(|| "it was refused before".to_owned());
+            return Ok(Ended { write: Write::Present, refused });
+        }
+        self.make(change, job, area).await
     }
 
     async fn make(&self, change: &Change, job: &Job, area: &Arc<WholeArea>) -> Result<Ended, Fault> {
         let ChangeKind::Hold(state) = &change.kind else { return Err(Fault::configuration("a job without a body")) };
-        let made = {
-            let _core = self.cores.acquire().await.map_err(|error| Fault::unavailable(error.to_string()))?;
-            let (state, area, simplify) = (state.clone(), Arc::clone(area), self.parameters.simplify_degrees);
-            // What the overlay cannot do is refused, and not a crash.
-            tokio::task::spawn_blocking(move || clip(&state, &area, simplify))
-                .await
-                .unwrap_or_else(|error| Err(format!("the overlay gave it up: {error}")))
-        };
+        let core = self.cores.acquire().await.map_err(|error| Fault::unavailable(error.to_string()))?;
+        let (body, area, simplify) = (state.clone(), Arc::clone(area), self.parameters.simplify_degrees);
+        // What the overlay cannot do is refused, and not a crash.
+        let made = tokio::task::spawn_blocking(move || clip(&body, &area, simplify))
+            .await
+            .unwrap_or_else(|error| Err(format!("the overlay gave it up: {error}")));
         let output = sealed(job, made);
+        // A large output keeps others from being made until it is written.
+        let _core = (output.bytes.len() > LARGE_BYTES).then_some(core);
         let write = write(&self.store, job, &output, self.existing).await?;
         if write == Write::Written {
             self.unreported.lock().unwrap_or_else(PoisonError::into_inner).insert(job.key);

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use geo::Geometry;
 use geoclaim_common::{
     Bbox, Digest,
@@ -28,7 +29,7 @@ use crate::sink::State;
 /// The bytes of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Output {
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Bytes,
     /// Why there is nothing else to write.
     pub(super) refused: Option<String>,
 }
@@ -137,7 +138,7 @@ pub(super) fn sealed(job: &Job, made: Result<String, String>) -> Output {
     for piece in [BEFORE_DIGEST, digest.as_bytes(), AFTER_DIGEST] {
         bytes.extend_from_slice(piece);
     }
-    Output { bytes, refused }
+    Output { bytes: bytes.into(), refused }
 }
 
 /// Tells whether bytes are a whole output of a job.

@@ -2,21 +2,19 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::StreamExt as _;
 use geoclaim_common::{
-    Fault, FaultKind,
+    Fault, FaultKind, limits,
     store::{Store, fault_of},
 };
-use object_store::{Error, ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion, path::Path};
+use object_store::{Error, GetResult, ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion, path::Path};
 
 use super::{
     Existing,
     job::Job,
     output::{CLIPPED, Output, REFUSED, is_whole},
 };
-
-/// The largest output that is read back.
-const MOST_BYTES: usize = 1 << 30;
 
 /// How often is tried what others change meanwhile.
 const TURNS: u32 = 5;
@@ -31,8 +29,10 @@ pub(super) enum Write {
     Present,
 }
 
+/// What stands under a name.
 struct Found {
-    bytes: Vec<u8>,
+    /// It is what was expected, byte for byte.
+    is_same: bool,
     version: UpdateVersion,
 }
 
@@ -44,16 +44,16 @@ pub(super) async fn write(store: &Store, job: &Job, output: &Output, existing: E
     let path = job.path(output.ending());
     let mut mode = PutMode::Create;
     for turn in 0..TURNS {
-        let (answer, done) = match store.put_opts(&path, PutPayload::from(output.bytes.clone()), mode.into()).await {
+        let (answer, done) = match store.put_opts(&path, PutPayload::from_bytes(output.bytes.clone()), mode.into()).await {
             Ok(_) => (None, Write::Written),
             Err(error) if is_refusal(&error) => (None, Write::Present),
             // A write that got no answer may have been done.
             Err(error) if fault_of(&error).kind == FaultKind::Unavailable => (Some(fault_of(&error)), Write::Written),
             Err(error) => return Err(fault_of(&error)),
         };
-        mode = match (read(store, &path).await?, answer) {
-            (Some(found), _) if found.bytes == output.bytes => return Ok(done),
-            (Some(found), _) if existing == Existing::Skip => return left_alone(&path, &found, job),
+        mode = match (compare(store, &path, &output.bytes).await?, answer) {
+            (Some(found), _) if found.is_same => return Ok(done),
+            (Some(_), _) if existing == Existing::Skip => return left_alone(store, &path, job).await,
             (Some(found), _) => PutMode::Update(found.version),
             (None, Some(fault)) => return Err(fault),
             // A conflict with nothing there.
@@ -69,8 +69,8 @@ fn is_refusal(error: &Error) -> bool {
     matches!(error, Error::Precondition { .. } | Error::AlreadyExists { .. } | Error::NotFound { .. })
 }
 
-fn left_alone(path: &Path, found: &Found, job: &Job) -> Result<Write, Fault> {
-    if is_whole(&found.bytes, job) {
+async fn left_alone(store: &Store, path: &Path, job: &Job) -> Result<Write, Fault> {
+    if read(store, path).await?.is_some_and(|found| is_whole(&found, job)) {
         return Ok(Write::Present);
     }
     let what = format!("{path} is there and is no whole output of its job");
@@ -81,29 +81,50 @@ fn left_alone(path: &Path, found: &Found, job: &Job) -> Result<Write, Fault> {
 /// Tells whether a whole output of a job is there, and whether it says that there is none.
 pub(super) async fn look(store: &Store, job: &Job) -> Result<Option<&'static str>, Fault> {
     for ending in [CLIPPED, REFUSED] {
-        if read(store, &job.path(ending)).await?.is_some_and(|found| is_whole(&found.bytes, job)) {
+        if read(store, &job.path(ending)).await?.is_some_and(|found| is_whole(&found, job)) {
             return Ok(Some(ending));
         }
     }
     Ok(None)
 }
 
-async fn read(store: &Store, path: &Path) -> Result<Option<Found>, Fault> {
-    let found = match store.get(path).await {
-        Ok(found) => found,
-        Err(error) => match fault_of(&error) {
-            fault if fault.kind == FaultKind::Missing => return Ok(None),
-            fault => return Err(fault),
-        },
-    };
+/// Compares what stands under a name with what is expected, in memory that does not grow with it.
+async fn compare(store: &Store, path: &Path, expected: &Bytes) -> Result<Option<Found>, Fault> {
+    let Some(found) = open(store, path).await? else { return Ok(None) };
     let version = UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() };
+    let mut is_same = found.meta.size == expected.len() as u64;
+    let (mut pieces, mut rest) = (found.into_stream(), &expected[..]);
+    while is_same && let Some(piece) = pieces.next().await {
+        match rest.strip_prefix(&*piece.map_err(|error| fault_of(&error))?) {
+            Some(after) => rest = after,
+            None => is_same = false,
+        }
+    }
+    Ok(Some(Found { is_same: is_same && rest.is_empty(), version }))
+}
+
+async fn open(store: &Store, path: &Path) -> Result<Option<GetResult>, Fault> {
+    match store.get(path).await {
+        Ok(found) => Ok(Some(found)),
+        Err(error) => match fault_of(&error) {
+            fault if fault.kind == FaultKind::Missing => Ok(None),
+            fault => Err(fault),
+        },
+    }
+}
+
+async fn read(store: &Store, path: &Path) -> Result<Option<Vec<u8>>, Fault> {
+    let Some(found) = open(store, path).await? else { return Ok(None) };
     let mut pieces = found.into_stream();
     let mut bytes = Vec::new();
     while let Some(piece) = pieces.next().await {
         bytes.extend_from_slice(&piece.map_err(|error| fault_of(&error))?);
-        if bytes.len() > MOST_BYTES {
-            return Err(Fault::new(FaultKind::Rejected, format!("{path} has more than {MOST_BYTES} bytes: it is no output")));
+        if bytes.len() as u64 > limits::BODY_BYTES {
+            return Err(Fault::new(
+                FaultKind::Rejected,
+                format!("{path} has more than {} bytes: it is no output", limits::BODY_BYTES),
+            ));
         }
     }
-    Ok(Some(Found { bytes, version }))
+    Ok(Some(bytes))
 }
