@@ -199,6 +199,25 @@ async fn an_answer_that_says_nothing_decides_nothing() {
     }
 }
 
+/// A job whose write failed under a lease is tried again at once, and one that is committed is exchanged where that is wanted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_keeps_neither_a_failed_job_nor_a_backfill_waiting() {
+    let is_first = |op, key: &str, before| op == Op::Create && key.starts_with("jobs/") && before == 0;
+    let script = move |op, key: &str, before| if is_first(op, key, before) { Act::Unavailable } else { Act::Pass };
+    let store: Store = Arc::new(FaultyStore::new(memory(), script));
+    let leases = || Arc::new(StoreLeases::new(Arc::clone(&store), Duration::from_secs(600)));
+    let sink = async |existing| sink(&store, Parameters::default(), existing).await.with_leases(leases());
+    let (skip, overwrite) = (sink(Existing::Skip).await, sink(Existing::Overwrite).await);
+    let batch = || Arc::new(vec![change("f", "e", None, 7)]);
+    assert_eq!(skip.apply(batch()).await.unwrap_err().kind, FaultKind::Unavailable);
+    let again = tokio::time::timeout(Duration::from_secs(20), skip.apply(batch())).await.expect("it need not wait");
+    assert_eq!(again.unwrap(), [Effect::Applied]);
+    let (path, text) = outputs(&store).await.remove(0);
+    store.put(&path, "damaged".into()).await.unwrap();
+    assert_eq!(overwrite.apply(batch()).await.unwrap(), [Effect::Applied]);
+    assert_eq!(outputs(&store).await, [(path, text)]);
+}
+
 /// What cannot be clipped is told once, with its reason beside the copies.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_clipped_is_refused_and_recorded() {
@@ -245,6 +264,8 @@ async fn the_command_line_keeps_clipped_copies() {
     assert!(texts.iter().any(|text| text.contains("[5.0,2.0]") && !text.contains("[10")), "{texts:?}");
     let refused = consume(&["--sink", &local, "--existing", "overwrite"]);
     assert!(refused.code() == 2 && refused.stderr.contains("no conditional exchange"), "{}", refused.stderr);
+    let bodies = consume(&["--sink", &format!("s3://{}/bodies/", place.name)]);
+    assert!(bodies.code() == 2 && bodies.stderr.contains("store of the bodies"), "{}", bodies.stderr);
     let astray = consume(&["--generation", "2"]);
     assert!(astray.code() == 2 && astray.stderr.contains("sink of objects"), "{}", astray.stderr);
 }

@@ -1,12 +1,15 @@
 //! Leases: one of many does the job, and one that stood still cannot say that it did.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use geoclaim_common::{
-    Digest,
+    Digest, Fault, FaultKind,
     store::{self, LocalDirectory, Store},
 };
-use geoclaim_consumer::lease::{Claim, Intents, Leases, PostgresLeases, SqliteLeases, StoreLeases};
+use geoclaim_consumer::lease::{Claim, Intents, Leases, PostgresLeases, SqliteLeases, StoreLeases, while_renewed};
 use geoclaim_tests::{
     components::{Postgres, require},
     contract,
@@ -121,4 +124,20 @@ async fn an_answer_that_says_nothing_decides_nothing() {
         leases.commit(lease).await.unwrap();
         assert!(matches!(leases.claim(job).await.unwrap(), Claim::Committed), "{act:?}");
     }
+}
+
+/// Renewals that get no answer end the work before the lease can have lapsed; one that is given back can be had at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_cannot_be_renewed_ends_the_work() {
+    let is_beat = |key: &str| key.ends_with(".beat");
+    let script = move |op, key: &str, _| if op == Op::Overwrite && is_beat(key) { Act::Unavailable } else { Act::Pass };
+    let store: Store = Arc::new(FaultyStore::new(memory(), script));
+    let (leases, job) = (leases(&store), Digest::of(b"job"));
+    let Claim::Won(lease) = leases.claim(job).await.unwrap() else { panic!("nobody else wants it") };
+    let since = Instant::now();
+    let fault = while_renewed(&leases, &lease, std::future::pending::<Result<(), Fault>>()).await.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Fenced);
+    assert!(since.elapsed() <= LASTS + Duration::from_millis(500), "{:?}", since.elapsed());
+    leases.release(lease).await.unwrap();
+    assert!(matches!(leases.claim(job).await.unwrap(), Claim::Won(lease) if lease.fence() == 2));
 }

@@ -24,6 +24,8 @@ struct Other {
     /// What becomes of the next calls, the last one first.
     answers: Mutex<Vec<Answer>>,
     tells: bool,
+    /// How long the worker stands still once it has done it.
+    stands_still: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +49,8 @@ impl SideEffect for Other {
         if !matches!(answer, Some(Answer::Unavailable | Answer::Refused)) {
             *self.done.lock().unwrap().entry(key.to_owned()).or_default() += 1;
         }
+        // The whole worker: nothing is renewed meanwhile.
+        std::thread::sleep(self.stands_still);
         match answer {
             None => Ok("number 1".to_owned()),
             Some(Answer::Refused) => Err(Fault::new(FaultKind::Rejected, "the office is closed for good")),
@@ -139,4 +143,26 @@ async fn an_intent_that_hangs_is_swept_and_never_guessed() {
     assert_eq!((swept.recorded.len(), swept.undone.len(), swept.unknown.len()), (1, 0, 0), "{swept:?}");
     assert_eq!(silent.sink.apply(batch).await.unwrap(), [Effect::Duplicate]);
     assert_eq!(silent.other.done.lock().unwrap().values().collect::<Vec<_>>(), [&1]);
+}
+
+/// A worker that stands still past its lease, after it has done it: another finds that it is done, and the first learns so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_stood_still_finds_its_effect_recorded_by_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let lasts = Duration::from_millis(300);
+    let other = Arc::new(Other { tells: true, stands_still: 3 * lasts, ..Other::default() });
+    let sink = || {
+        let intents = SqliteLeases::open(folder.path().join("intents.db"), "c", lasts).unwrap();
+        Arc::new(SideEffectSink::new(Arc::clone(&other) as _, Arc::new(intents)))
+    };
+    let (first, second) = (sink(), sink());
+    let batch = || Arc::new(vec![change("f", "e1", None, 1)]);
+    // On a runtime of its own, for it stands still with all that it has.
+    let still = std::thread::spawn(move || tokio::runtime::Runtime::new().unwrap().block_on(first.apply(batch())).unwrap());
+    while other.done.lock().unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let ended = [second.apply(batch()).await.unwrap(), still.join().unwrap()].concat();
+    assert_eq!(ended, [Effect::Applied, Effect::Duplicate]);
+    assert_eq!(other.done.lock().unwrap().values().collect::<Vec<_>>(), [&1]);
 }

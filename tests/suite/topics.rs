@@ -1,6 +1,11 @@
 //! Another topic as the sink: effects and progress in one transaction, and the topic its own ledger.
 
-use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
+    sync::Arc,
+    time::Duration,
+};
 
 use geoclaim_common::{
     Envelope, FaultKind,
@@ -8,7 +13,7 @@ use geoclaim_common::{
     kafka::{EmbeddedBroker, Input, KafkaSettings, Membership, StoredRecord, read_topic},
 };
 use geoclaim_consumer::sink::{
-    Effect, Sink,
+    Change, ChangeKind, Effect, Sink,
     kafka::{Emit, Output, TopicSink},
 };
 use geoclaim_tests::{
@@ -76,6 +81,29 @@ async fn a_topic_keeps_the_contract_of_a_sink_and_is_its_own_ledger() {
     assert!(fault.kind == FaultKind::Fenced && fault.detail.contains("transactional id"), "{fault}");
     assert_eq!(second.apply(Arc::new(vec![change("f", "late", None, 1)])).await.unwrap(), [Effect::Applied]);
     assert_eq!(records(&settings, &topic).len(), found.len() + 1);
+}
+
+/// A feature that leaves, and comes back, because the areas are others does so for those who read on: by events of their
+/// own, which no version holds back.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_is_judged_again_is_another_event_for_who_reads_on() {
+    let broker = EmbeddedBroker::start().unwrap();
+    broker.create_topic("out", 1).unwrap();
+    let sink = open(&broker.settings(), Output { partitions: 1, ..output("out", Emit::Envelope) }, "id").await;
+    let apply = async |change| sink.apply(Arc::new(vec![change])).await.unwrap().remove(0);
+    let held = change("f", "e1", Some(5), 1);
+    let leaves = Change { kind: ChangeKind::Leave, ..held.clone() };
+    assert_eq!(apply(held.clone()).await, Effect::Applied);
+    assert_eq!((apply(leaves.clone()).await, apply(leaves).await), (Effect::Left, Effect::Duplicate));
+    assert_eq!((apply(held.clone()).await, apply(held).await), (Effect::Applied, Effect::Duplicate));
+    let found: Vec<Envelope> = records(&broker.settings(), "out")
+        .iter()
+        .map(|record| Envelope::decode(record.value.as_deref().unwrap()).unwrap())
+        .collect();
+    let events: BTreeSet<&str> = found.iter().map(|envelope| &*envelope.event_id).collect();
+    assert_eq!((found.len(), events.len(), &*found[0].event_id), (3, 3, "e1"));
+    let versions: Vec<_> = found.iter().map(|envelope| envelope.version).collect();
+    assert_eq!((versions, found[1].content == Content::Deleted), (vec![Some(5), None, None], true));
 }
 
 /// What another has in a transaction that is still open is waited for, and what was aborted is not there.
@@ -169,6 +197,8 @@ fn the_command_line_writes_to_another_topic() {
     assert!(same.code() == 2 && same.stderr.contains("never end"), "{}", same.stderr);
     let marked = consume(&["--sink", &format!("kafka:{envelopes}"), "--on-left", "mark"]);
     assert!(marked.code() == 2 && marked.stderr.contains("gpkg:FILE"), "{}", marked.stderr);
+    let letters = consume(&["--sink", &format!("kafka:{}.dead-letters", place.name)]);
+    assert!(letters.code() == 2 && letters.stderr.contains("dead letters"), "{}", letters.stderr);
     let astray = consume(&["--emit", "feature"]);
     assert!(astray.code() == 2 && astray.stderr.contains("kafka:TOPIC"), "{}", astray.stderr);
 }

@@ -78,6 +78,20 @@ impl std::fmt::Debug for SinkTarget {
 }
 
 impl SinkTarget {
+    /// Checks that the sink is none of what is read, or written for other purposes.
+    pub(crate) fn check(&self, letters: &str, store: &str) -> Result<(), Failure> {
+        let bare = |url: &str| url.trim_start_matches("file://").trim_end_matches('/').to_owned();
+        match self {
+            Self::Topic(topic) if topic == letters => {
+                Err(Failure::misuse(format!("--sink kafka:{topic}: that is where dead letters go")))
+            }
+            Self::Objects(url) if bare(url) == bare(store) => Err(Failure::misuse(format!(
+                "--sink {url}: that is the store of the bodies; give the copies a place of their own"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Tells whether the sink keeps the state of features and a ledger beside it.
     pub(crate) fn keeps_state(&self) -> bool {
         matches!(self, Self::GeoPackage(_) | Self::Postgis(_))

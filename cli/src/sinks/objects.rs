@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 use geoclaim_common::store::{self, LocalDirectory};
 use geoclaim_consumer::{
     lease::StoreLeases,
@@ -24,17 +24,18 @@ pub(crate) enum ExistingArg {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clipped copies (with --sink file://, s3://, gs:// or az://)")]
 pub(crate) struct ObjectArgs {
-    /// What becomes of a copy that is there and is another than would be made now [default: skip]
+    /// What becomes of a copy that is there and is another than would be made now; a local directory has no way to overwrite
+    /// safely [default: skip]
     #[arg(long, value_name = "HOW")]
     existing: Option<ExistingArg>,
     /// Makes new copies under other names beside what is there
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     generation: Option<String>,
-    /// Simplify lines and rings: how far they may be moved
-    #[arg(long, value_name = "DEGREES")]
+    /// Simplify lines and rings: how far they may be moved, up to 10
+    #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     simplify: Option<f64>,
-    /// Make each copy under a lease that lasts so long, so that of many consumers one makes it
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..))]
+    /// Make each copy under a lease that lasts so long, 3 or more, so that of many consumers one makes it
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(3..=86_400))]
     lease: Option<u64>,
 }
 

@@ -1,6 +1,6 @@
 //! Another topic.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 use geoclaim_common::{
     Fault,
     kafka::{KafkaSettings, NewTopic, TopicFacts, create_topic, topic_facts},
@@ -9,6 +9,7 @@ use geoclaim_consumer::sink::kafka::{Emit, Output, TopicSink};
 
 use super::SinkSettings;
 use crate::{
+    console,
     failure::Failure,
     topics::{USUAL_MESSAGE_BYTES, wait_for_topic},
 };
@@ -25,7 +26,7 @@ pub(crate) struct TopicArgs {
     emit: Option<EmitArg>,
     /// The name by which a member of the group fences its predecessor: the same whenever it is started, and another for each
     /// member [default: geoclaim.GROUP.TOPIC]
-    #[arg(long, value_name = "ID", env = "GEOCLAIM_TRANSACTIONAL_ID")]
+    #[arg(long, value_name = "ID", env = "GEOCLAIM_TRANSACTIONAL_ID", value_parser = NonEmptyStringValueParser::new())]
     transactional_id: Option<String>,
 }
 
@@ -74,5 +75,7 @@ fn found_or_made(kafka: &KafkaSettings, name: &str, input: &str) -> Result<Topic
     let hint =
         |fault: Fault| Fault::configuration(format!("{}: make topic {name}, or name another by --sink kafka:", fault.detail));
     create_topic(kafka, &NewTopic { name: name.to_owned(), partitions: like.partitions, settings }).map_err(hint)?;
-    wait_for_topic(kafka, name)
+    let made = wait_for_topic(kafka, name)?;
+    console::note(&format!("made topic {name} with {} partitions, as {input} has", made.partitions));
+    Ok(made)
 }

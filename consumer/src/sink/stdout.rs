@@ -12,7 +12,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use geoclaim_common::{Fault, FaultKind, geojson::Kind};
+use geoclaim_common::{
+    Fault, FaultKind,
+    geojson::{Kind, member},
+};
 
 use super::{
     Change, ChangeKind, Effect, Features, Sink, State as FeatureState,
@@ -123,15 +126,30 @@ pub(super) fn exit_line(feature_id: &str, how: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Returns the feature on one line: a feature or collection as it is, a bare geometry in a feature of its own. Line
+/// Returns the feature on one line: a feature or collection as it is, but for the id where a feature has none of its own, a
+/// bare geometry in a feature of its own. Line
 /// breaks are white space in JSON outside strings, and cannot stand within them.
 pub(super) fn line_of(feature_id: &str, state: &FeatureState) -> Vec<u8> {
     let bytes = state.body.bytes();
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
     let mut line = Vec::with_capacity(bytes.len() + 128);
     let is_bare = matches!(state.outline.kind, Kind::Geometry(_));
+    let id = serde_json::to_string(feature_id).unwrap_or_default();
+    let lacks_id = state.outline.kind == Kind::Feature && state.outline.id.is_none();
+    let bytes = match lacks_id.then(|| member(bytes, 0..bytes.len(), "id")) {
+        None => bytes,
+        // It says null.
+        Some(Some(null)) => {
+            line.extend_from_slice(&bytes[..null.start]);
+            line.extend_from_slice(id.as_bytes());
+            &bytes[null.end..]
+        }
+        Some(None) => {
+            line.extend_from_slice(format!(r#"{{"id":{id},"#).as_bytes());
+            bytes.strip_prefix(b"{").unwrap_or(bytes)
+        }
+    };
     if is_bare {
-        let id = serde_json::to_string(feature_id).unwrap_or_default();
         line.extend_from_slice(format!(r#"{{"type":"Feature","id":{id},"properties":null,"geometry":"#).as_bytes());
     }
     line.extend(bytes.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
@@ -140,4 +158,29 @@ pub(super) fn line_of(feature_id: &str, state: &FeatureState) -> Vec<u8> {
     }
     line.push(b'\n');
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::BodyBytes;
+
+    fn line(body: &str) -> String {
+        let (extent, outline) = geoclaim_common::extent::measure(body.as_bytes(), &Default::default()).unwrap();
+        let (areas, crs) = Default::default();
+        let state = FeatureState { areas, crs, body: BodyBytes::Inline(body.to_owned().into()), extent, outline };
+        String::from_utf8(line_of("f\"1", &state)).unwrap()
+    }
+
+    #[test]
+    fn every_feature_has_its_id() {
+        let own = r#"{"type":"Feature","id":7,"geometry":null}"#;
+        assert_eq!(line(own), format!("{own}\n"));
+        let none = "\u{feff} {\n\"type\":\"Feature\",\"properties\":{\"A3\":\"f\"},\"geometry\":null}";
+        assert_eq!(line(none), "{\"id\":\"f\\\"1\", \"type\":\"Feature\",\"properties\":{\"A3\":\"f\"},\"geometry\":null}\n");
+        let null = r#"{"type":"Feature","id":null,"geometry":null}"#;
+        assert_eq!(line(null), "{\"type\":\"Feature\",\"id\":\"f\\\"1\",\"geometry\":null}\n");
+        let bare = r#"{"type":"Point","coordinates":[1,2]}"#;
+        assert_eq!(line(bare), format!("{{\"type\":\"Feature\",\"id\":\"f\\\"1\",\"properties\":null,\"geometry\":{bare}}}\n"));
+    }
 }

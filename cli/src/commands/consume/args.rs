@@ -29,8 +29,8 @@ pub(crate) struct ConsumeArgs {
     /// The name that the ledger is kept under [default: the group]
     #[arg(long, value_name = "NAME")]
     pub(super) consumer: Option<String>,
-    /// Where effects go: gpkg:FILE, postgres://USER@HOST/DATABASE (its password by PGPASSWORD), file:///DIRECTORY or
-    /// s3://BUCKET/PREFIX (clipped copies, one object each), kafka:TOPIC, or stdout:
+    /// Where effects go: gpkg:FILE, postgres://USER@HOST/DATABASE (its password by PGPASSWORD), kafka:TOPIC,
+    /// file:///DIRECTORY, s3://BUCKET/PREFIX, gs:// or az:// (clipped copies, one object each), or stdout:
     #[arg(long, env = "GEOCLAIM_SINK", hide_env_values = true, default_value = "gpkg:geoclaim.gpkg")]
     pub(super) sink: SinkTarget,
     /// Where envelopes go that cannot be applied [default: TOPIC.dead-letters]

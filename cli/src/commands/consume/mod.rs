@@ -39,6 +39,7 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
             "dead letters need a topic of their own: --dead-letter-topic names the topic of the envelopes",
         ));
     }
+    args.sink.check(&letters, &args.store.store)?;
     if !args.sink.keeps_state() && (args.ledger_retention.is_some() || matches!(args.on_left, LeftArg::Mark)) {
         let which = "--ledger-retention and --on-left mark are for a sink that keeps features and a ledger";
         return Err(Failure::misuse(format!("{which}: --sink gpkg:FILE or postgres://…")));

@@ -165,7 +165,7 @@ impl ObjectSink {
         let made = tokio::task::spawn_blocking(move || clip(&body, &area, simplify))
             .await
             .unwrap_or_else(|error| Err(format!("the overlay gave it up: {error}")));
-        let output = sealed(job, made);
+        let output = sealed(job, &self.parameters, made);
         // A large output keeps others from being made until it is written.
         let _core = (output.bytes.len() > LARGE_BYTES).then_some(core);
         let write = write(&self.store, job, &output, self.existing).await?;

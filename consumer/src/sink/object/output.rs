@@ -5,8 +5,10 @@
 //!
 //! ```json
 //! {"type":"Feature","id":"f","properties":{},"geometry":{…},"geoclaim":{"job":"…","pipeline":"clip/1","area":"CH",
-//!  "body_key":"geom/…","sha256":"…"}}
+//!  "body_key":"…","parameters":{"simplify_degrees":null,"generation":null},"sha256":"…"}}
 //! ```
+//!
+//! That is the SHA-256 of everything before `,"sha256":`. The key is the one that the body is stored under, if it is stored.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +24,7 @@ use serde_json::value::RawValue;
 use super::{
     area::Within,
     clip::Clip,
-    job::{Job, PIPELINE},
+    job::{Job, PIPELINE, Parameters},
 };
 use crate::sink::State;
 
@@ -126,13 +128,16 @@ fn text_of(geometry: &Geometry) -> String {
 }
 
 /// Seals an output: adds its last member.
-pub(super) fn sealed(job: &Job, made: Result<String, String>) -> Output {
+pub(super) fn sealed(job: &Job, parameters: &Parameters, made: Result<String, String>) -> Output {
     let refused = made.as_ref().err().cloned();
     let object = made.unwrap_or_else(|why| format!(r#"{{"refused":{}}}"#, serde_json::Value::from(why)));
     let mut bytes = object.trim_end().strip_suffix('}').unwrap_or_default().as_bytes().to_vec();
     let area = serde_json::Value::from(&*job.area);
-    let made_of =
-        format!(r#","geoclaim":{{"job":"{}","pipeline":"{PIPELINE}","area":{area},"body_key":"{}""#, job.key, job.source.key());
+    let (key, source) = (job.key, job.source.key());
+    let parameters = serde_json::to_string(parameters).unwrap_or_default();
+    let made_of = format!(
+        r#","geoclaim":{{"job":"{key}","pipeline":"{PIPELINE}","area":{area},"body_key":"{source}","parameters":{parameters}"#
+    );
     bytes.extend_from_slice(made_of.as_bytes());
     let digest = Digest::of(&bytes).to_string();
     for piece in [BEFORE_DIGEST, digest.as_bytes(), AFTER_DIGEST] {

@@ -74,7 +74,7 @@ async fn left_alone(store: &Store, path: &Path, job: &Job) -> Result<Write, Faul
         return Ok(Write::Present);
     }
     let what = format!("{path} is there and is no whole output of its job");
-    let advice = "look at it, then write over it (--existing overwrite) or beside it (--generation NAME)";
+    let advice = "look at it, then write beside it (--generation NAME) or, where the store can, over it (--existing overwrite)";
     Err(Fault::new(FaultKind::Rejected, format!("{what}: {advice}")))
 }
 
