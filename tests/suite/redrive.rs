@@ -129,8 +129,10 @@ async fn a_redriven_event_does_not_undo_a_newer_state() {
 fn a_ledger_that_would_forget_too_early_is_refused_at_the_start() {
     let Some(real) = Real::get() else { return };
     let place = real.place("ledger-retention", 1);
+    let folder = tempfile::tempdir().unwrap();
+    let sink = format!("gpkg:{}", folder.path().join("f.gpkg").display());
     let consume = |days: &str| {
-        let args = ["consume", "--aoi", AREA, "--until-end", "--sink", "stdout:", "--ledger-retention", days];
+        let args = ["consume", "--aoi", AREA, "--until-end", "--sink", &sink, "--ledger-retention", days];
         binary::run(&args, &place.env, b"")
     };
     let run = consume("7");
@@ -140,7 +142,9 @@ fn a_ledger_that_would_forget_too_early_is_refused_at_the_start() {
     assert_eq!(consume("38").code(), 0, "{}", run.stderr);
     let forever = format!("{}-forever", place.name);
     real.kafka.create_topic(&forever, 1, &[("retention.ms", "-1")]).unwrap();
-    let args = ["consume", "--aoi", AREA, "--topic", &forever, "--sink", "stdout:", "--ledger-retention", "9999"];
+    let args = ["consume", "--aoi", AREA, "--topic", &forever, "--sink", &sink, "--ledger-retention", "9999"];
     let run = binary::run(&args, &place.env, b"");
+    let without = binary::run(&["consume", "--aoi", AREA, "--sink", "stdout:", "--ledger-retention", "38"], &place.env, b"");
+    assert!(without.code() == 2 && without.stderr.contains("keeps features and a ledger"), "{}", without.stderr);
     assert!(run.code() == 2 && run.stderr.contains("keeps records for ever"), "{}", run.stderr);
 }
