@@ -22,21 +22,32 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// It does not build.
 pub fn path() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let mut cargo = Command::new(option_env!("CARGO").unwrap_or("cargo"));
-        cargo.args(["build", "--workspace", "--bin", "geoclaim", "--message-format=json"]).current_dir(components::workspace());
-        if !cfg!(debug_assertions) {
-            cargo.arg("--release");
-        }
-        let output = cargo.stderr(Stdio::inherit()).output().expect("cargo runs");
-        assert!(output.status.success(), "the binary builds");
-        let messages = String::from_utf8_lossy(&output.stdout).into_owned();
-        let found = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut executables = found
-            .filter(|message| message["target"]["name"] == "geoclaim")
-            .filter_map(|message| message["executable"].as_str().map(PathBuf::from));
-        executables.next().expect("cargo names the executable")
-    })
+    BUILT.get_or_init(|| built("--bin", "geoclaim"))
+}
+
+/// As [`path`], of the consumer that dies where it is told to: `tests/examples/dies-at.rs`.
+///
+/// # Panics
+/// It does not build.
+pub fn dies_at() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| built("--example", "dies-at"))
+}
+
+fn built(kind: &str, name: &str) -> PathBuf {
+    let mut cargo = Command::new(option_env!("CARGO").unwrap_or("cargo"));
+    cargo.args(["build", "--workspace", kind, name, "--message-format=json"]).current_dir(components::workspace());
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    let output = cargo.stderr(Stdio::inherit()).output().expect("cargo runs");
+    assert!(output.status.success(), "{name} builds");
+    let messages = String::from_utf8_lossy(&output.stdout).into_owned();
+    let found = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut executables = found
+        .filter(|message| message["target"]["name"] == name)
+        .filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+    executables.next().expect("cargo names the executable")
 }
 
 /// A run that has ended.

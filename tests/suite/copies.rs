@@ -283,7 +283,7 @@ async fn a_worker_that_stood_still_past_its_lease_does_not_commit() {
     env.push(("GEOCLAIM_STORE".into(), path("bodies")));
     assert_eq!(binary::run(&["publish", "-"], &env, lines(&[point("f", 3.0, 1.0)]).as_bytes()).code(), 0);
     let worker = |point: &str, group: &str| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_dies-at"));
+        let mut command = std::process::Command::new(binary::dies_at());
         let copies = format!("file://{}", path("copies"));
         command.args([point, "1", real.kafka.bootstrap(), &place.name, &path("bodies"), &copies]);
         command

@@ -16,6 +16,7 @@ use geoclaim_common::{
     stream::{EnvelopeSink as _, OutgoingRecord, memory::MemorySink},
 };
 use geoclaim_tests::{
+    binary,
     components::{Postgres, require},
     sample::{feature, lines, point},
 };
@@ -174,7 +175,7 @@ impl Field {
 
     /// Consumes; returns whether it came to its end, and its report.
     fn consume(&self, (point, nth): (&str, u32), topic: &str, target: &Target) -> Option<serde_json::Value> {
-        let run = Command::new(env!("CARGO_BIN_EXE_dies-at"))
+        let run = Command::new(binary::dies_at())
             .args([point, &nth.to_string(), self.real.kafka.bootstrap(), topic])
             .args([self.folder.path().join("bodies").to_str().unwrap(), &target.url])
             .output()
