@@ -10,7 +10,7 @@ use geoclaim_common::{
     Body, Fault, FaultKind,
     clock::Stopwatch,
     fault::{RetrySettings, pause},
-    store::{Store, fault_of},
+    store::{Store, fault_of, found},
     telemetry,
 };
 use object_store::ObjectStore as _;
@@ -84,11 +84,5 @@ async fn confirmed(store: &Store, body: &Body, put: Put) -> Result<Option<Put>, 
 }
 
 async fn size(store: &Store, body: &Body) -> Result<Option<u64>, Fault> {
-    match store.head(&body.claim().key()).await {
-        Ok(meta) => Ok(Some(meta.size)),
-        Err(error) => match fault_of(&error) {
-            fault if fault.kind == FaultKind::Missing => Ok(None),
-            fault => Err(fault),
-        },
-    }
+    Ok(found(store.head(&body.claim().key()).await)?.map(|meta| meta.size))
 }

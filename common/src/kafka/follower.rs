@@ -12,7 +12,11 @@ use rdkafka::{
     error::KafkaError,
 };
 
-use super::{KafkaSettings, StoredRecord, fault::fault_of, reader::stored};
+use super::{
+    KafkaSettings, StoredRecord,
+    fault::fault_of,
+    reader::{stored, without_group},
+};
 use crate::{Fault, clock::Stopwatch};
 
 /// How long a question to a broker may take.
@@ -40,9 +44,7 @@ impl Follower {
     pub fn open(settings: &KafkaSettings, topic: &str, partitions: usize) -> Result<Self, Fault> {
         settings.validate()?;
         let client = |isolation: &str| {
-            let mut config = settings.reader();
-            // A client needs a group name to assign by hand; nothing is ever committed under it.
-            config.set("group.id", "geoclaim-reader").set("enable.auto.commit", "false").set("enable.partition.eof", "true");
+            let mut config = without_group(settings);
             config.set("auto.offset.reset", "earliest").set("isolation.level", isolation);
             config.create().map_err(|error| fault_of(&error))
         };

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 
 use bytes::Bytes;
 use rdkafka::{
-    Message, Offset, TopicPartitionList,
+    ClientConfig, Message, Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer},
     error::KafkaError,
     message::BorrowedMessage,
@@ -43,10 +43,7 @@ pub fn read_topic(
     settings.validate()?;
     let facts =
         super::topic_facts(settings, topic)?.ok_or_else(|| Fault::configuration(format!("topic {topic} does not exist")))?;
-    // A client needs a group name to assign by hand; nothing is ever committed under it.
-    let mut config = settings.reader();
-    config.set("group.id", "geoclaim-reader").set("enable.auto.commit", "false").set("enable.partition.eof", "true");
-    let consumer: BaseConsumer = config.create().map_err(|error| fault_of(&error))?;
+    let consumer: BaseConsumer = without_group(settings).create().map_err(|error| fault_of(&error))?;
     let mut open = assign_all(&consumer, topic, facts.partitions)?;
     while !open.is_empty() {
         match consumer.poll(Duration::from_secs(15)) {
@@ -65,6 +62,14 @@ pub fn read_topic(
         }
     }
     Ok(())
+}
+
+/// Returns the configuration of a reader that belongs to no group. A client needs a group's name to assign by hand; nothing
+/// is ever committed under it.
+pub(super) fn without_group(settings: &KafkaSettings) -> ClientConfig {
+    let mut config = settings.reader();
+    config.set("group.id", "geoclaim-reader").set("enable.auto.commit", "false").set("enable.partition.eof", "true");
+    config
 }
 
 /// Copies a record out of the receive buffer.

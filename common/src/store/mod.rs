@@ -8,6 +8,7 @@
 mod check;
 mod fault;
 mod http;
+mod read;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -21,6 +22,7 @@ use crate::{Fault, FaultKind};
 
 pub use check::{check, check_creates, check_updates};
 pub use fault::fault_of;
+pub use read::{found, read};
 
 /// A store shared by everything that needs one.
 pub type Store = Arc<dyn ObjectStore>;

@@ -19,6 +19,6 @@ pub(crate) use area::{bounds_of_rings, box_polygon};
 pub use file::{AreaError, parse_areas, parse_box};
 pub use index::AreaIndex;
 pub use live::{AreaSet, LiveAreas, Reach};
-pub(crate) use refine::turns;
 pub use refine::{refine, refine_places};
+pub(crate) use refine::{shifted, turns};
 pub(crate) use shape::is_own_box;

@@ -197,7 +197,8 @@ pub(crate) fn turns(west: f64, east: f64) -> impl Iterator<Item = i32> {
 /// The box of no position.
 const NOWHERE: [f64; 4] = [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY];
 
-fn shifted(at: Coord, turns: i32) -> Coord {
+/// Returns a position so many turns further west.
+pub(crate) fn shifted(at: Coord, turns: i32) -> Coord {
     Coord { x: at.x - 360.0 * f64::from(turns), y: at.y }
 }
 

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::TryStreamExt as _;
 use geoclaim_common::{
     Digest, Fault, FaultKind,
-    store::{Store, fault_of},
+    store::{self, Store, fault_of},
 };
 use object_store::{Error, ObjectMeta, ObjectStore as _, ObjectStoreExt as _, PutMode, path::Path};
 use uuid::Uuid;
@@ -25,7 +25,7 @@ use super::{Claim, Lease, Leases, lost};
 const TURNS: usize = 10;
 
 /// Most that is read of an object of a lease.
-const NOTE_BYTES: usize = 256;
+const NOTE_BYTES: u64 = 256;
 
 const COMMITTED: &str = "committed";
 const LAPSED: &str = "lapsed";
@@ -74,21 +74,11 @@ impl StoreLeases {
     }
 
     async fn read(&self, key: &Path) -> Result<Option<String>, Fault> {
-        let mut pieces = match self.store.get(key).await {
-            Ok(found) => found.into_stream(),
-            Err(error) => match fault_of(&error) {
-                fault if fault.kind == FaultKind::Missing => return Ok(None),
-                fault => return Err(fault),
-            },
-        };
-        let mut text = Vec::new();
-        while let Some(piece) = pieces.next().await {
-            text.extend_from_slice(&piece.map_err(|error| fault_of(&error))?);
-            if text.len() > NOTE_BYTES {
-                return Err(Fault::configuration(format!("{key} is no object of a lease: it has more than {NOTE_BYTES} bytes")));
-            }
-        }
-        Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+        let text = store::read(&self.store, key, NOTE_BYTES).await.map_err(|fault| match fault.kind {
+            FaultKind::TooLarge => Fault::configuration(format!("{}: it is no object of a lease", fault.detail)),
+            _ => fault,
+        })?;
+        Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
     }
 
     async fn find(&self, job: Digest) -> Result<Found, Fault> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use geoclaim_common::{
     Timestamp,
+    envelope::DEFAULT_CRS,
     extent::Extent,
     geojson::{CrsMember, Outline},
     stream::Position,
@@ -55,6 +56,14 @@ pub struct State {
 }
 
 impl State {
+    /// Returns the name of the reference system that the body is in.
+    pub(super) fn crs_name(&self) -> String {
+        match self.crs {
+            CrsMember::Is(epsg) => epsg.to_string(),
+            CrsMember::Refuse | CrsMember::Ignore => DEFAULT_CRS.to_owned(),
+        }
+    }
+
     /// Returns the body's properties, as JSON text.
     pub(super) fn properties(&self) -> Option<&str> {
         let range = self.outline.properties.clone()?;

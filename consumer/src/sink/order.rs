@@ -2,7 +2,7 @@
 
 use geoclaim_common::stream::Position;
 
-use super::{Change, ChangeKind};
+use super::{Change, ChangeKind, Effect};
 use crate::holdings::hash;
 
 /// What a sink knows of a feature: the last change that it took.
@@ -51,6 +51,18 @@ pub(super) fn judge(change: &Change, standing: Option<&Standing>, is_recorded: b
         _ => change.position.is_before(&standing.position),
     };
     if is_stale { Verdict::Stale } else { Verdict::Apply }
+}
+
+/// Returns the effect of a change in a sink that writes each state once and does not keep it.
+pub(super) fn effect_of(change: &Change, standing: Option<&Standing>, is_recorded: bool) -> Effect {
+    match (judge(change, standing, is_recorded), &change.kind) {
+        // The areas that it meets may be others by now, but the event is the same.
+        (Verdict::Duplicate | Verdict::Renew, _) => Effect::Duplicate,
+        (Verdict::Stale, _) => Effect::Stale,
+        (Verdict::Apply, ChangeKind::Hold(_)) => Effect::Applied,
+        (Verdict::Apply, _) if standing.is_some_and(|standing| standing.is_held) => Effect::Left,
+        (Verdict::Apply, _) => Effect::NotHeld,
+    }
 }
 
 impl Standing {

@@ -19,7 +19,7 @@ use geoclaim_common::{
 
 use super::{
     Change, ChangeKind, Effect, Features, Sink, State as FeatureState,
-    order::{Standing, Verdict, judge},
+    order::{Standing, effect_of},
 };
 use crate::holdings::hash;
 
@@ -80,17 +80,11 @@ impl<W: Write> State<W> {
     fn apply(&mut self, change: &Change) -> std::io::Result<Effect> {
         let (event, feature) = (hash(&change.event_id), hash(&change.feature_id));
         let standing = self.standings.get(&feature).copied();
-        match judge(change, standing.as_ref(), self.seen.contains(&event)) {
-            Verdict::Duplicate | Verdict::Renew => return Ok(Effect::Duplicate),
-            Verdict::Stale => return Ok(Effect::Stale),
-            Verdict::Apply => {}
+        let effect = effect_of(change, standing.as_ref(), self.seen.contains(&event));
+        if matches!(effect, Effect::Duplicate | Effect::Stale) {
+            return Ok(effect);
         }
-        let was_held = standing.is_some_and(|standing| standing.is_held);
-        let effect = match &change.kind {
-            ChangeKind::Hold(_) => Effect::Applied,
-            ChangeKind::Leave | ChangeKind::Delete if was_held => Effect::Left,
-            ChangeKind::Leave | ChangeKind::Delete => Effect::NotHeld,
-        };
+        let was_held = effect == Effect::Left;
         match &change.kind {
             ChangeKind::Hold(state) => self.out.write_all(&line_of(&change.feature_id, state))?,
             ChangeKind::Leave if was_held => self.out.write_all(&exit_line(&change.feature_id, "left"))?,

@@ -4,12 +4,8 @@ use std::{io, process::Command, sync::OnceLock, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest as _, Sha256};
-use tempfile::TempDir;
 
-use super::{
-    Unavailable, cache, http, ports,
-    service::{Service, start_on_free_ports},
-};
+use super::{Unavailable, cache, http, service::Emulator};
 
 /// The account that the emulator has, and its key, which its documentation gives to everybody.
 pub const ACCOUNT: &str = "devstoreaccount1";
@@ -20,12 +16,7 @@ const VERSION: &str = "2021-12-02";
 
 /// Owns a running emulator. Dropping it, or the end of the process, kills it.
 #[derive(Debug)]
-pub struct Azurite {
-    // Before the folder, so that it is dead when the folder goes.
-    _service: Service,
-    _folder: TempDir,
-    address: String,
-}
+pub struct Azurite(Emulator);
 
 impl Azurite {
     /// Returns the one emulator that all tests of this process share, started at first use.
@@ -34,26 +25,25 @@ impl Azurite {
     /// When the program is missing or does not start.
     pub fn shared() -> Result<&'static Self, Unavailable> {
         static SHARED: OnceLock<Result<Azurite, Unavailable>> = OnceLock::new();
-        SHARED.get_or_init(|| start_on_free_ports(Self::try_start)).as_ref().map_err(Clone::clone)
+        SHARED.get_or_init(Self::start).as_ref().map_err(Clone::clone)
     }
 
-    fn try_start() -> Result<Self, Unavailable> {
+    fn start() -> Result<Self, Unavailable> {
         let program = cache::azurite()?;
-        let because = |error: io::Error| Unavailable::because("azurite", &error);
-        let folder = tempfile::Builder::new().prefix("geoclaim-azurite-").tempdir().map_err(because)?;
-        let port = ports::free(1).map_err(because)?[0];
-        let address = format!("127.0.0.1:{port}");
-        let mut command = Command::new("node");
-        command.arg(program).args(["--blobHost", "127.0.0.1", "--blobPort", &port.to_string(), "--silent"]);
-        command.args(["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]).current_dir(folder.path());
-        let mut service = Service::new("azurite", command, folder.path().join("azurite.log"), Vec::new());
-        service.start(|| http::put(&address, "/", &[], b"", Duration::from_secs(5)).is_ok())?;
-        Ok(Self { _service: service, _folder: folder, address })
+        let command = |address: &str| {
+            let (host, port) = address.split_once(':').unwrap_or_default();
+            let mut command = Command::new("node");
+            command.arg(&program).args(["--blobHost", host, "--blobPort", port, "--silent"]);
+            command.args(["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]);
+            command
+        };
+        let is_ready = |address: &str| http::put(address, "/", &[], b"", Duration::from_secs(5)).is_ok();
+        Emulator::start("azurite", command, is_ready).map(Self)
     }
 
     /// Returns `http://127.0.0.1:PORT/ACCOUNT`.
     pub fn endpoint(&self) -> String {
-        format!("http://{}/{ACCOUNT}", self.address)
+        format!("http://{}/{ACCOUNT}", self.0.address)
     }
 
     /// Creates a container.
@@ -69,7 +59,7 @@ impl Azurite {
         let authorization = format!("SharedKey {ACCOUNT}:{}", BASE64_STANDARD.encode(hmac(&key, signed.as_bytes())));
         let headers = [("x-ms-date", &*date), ("x-ms-version", VERSION), ("Authorization", &authorization)];
         let path = format!("/{ACCOUNT}/{name}?restype=container");
-        let status = http::put(&self.address, &path, &headers, b"", Duration::from_secs(10))?;
+        let status = http::put(&self.0.address, &path, &headers, b"", Duration::from_secs(10))?;
         if status == 201 { Ok(()) } else { Err(io::Error::other(format!("cannot create container {name}: HTTP {status}"))) }
     }
 }

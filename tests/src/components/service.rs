@@ -7,7 +7,10 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use super::Unavailable;
+use super::ports;
 use super::process::{Process, Signal};
 
 /// Many times what a start takes on an idle machine, for one that is busy compiling.
@@ -109,4 +112,33 @@ pub(super) fn start_on_free_ports<T>(start: impl Fn() -> Result<T, Unavailable>)
         let port_taken = reason.0.to_lowercase().contains("address already in use");
         if port_taken { start() } else { Err(reason) }
     })
+}
+
+/// A component that keeps everything in memory, listens on one port, and is never stopped by a test.
+#[derive(Debug)]
+pub(super) struct Emulator {
+    // Before the folder, so that it is dead when the folder goes.
+    _service: Service,
+    _folder: TempDir,
+    pub(super) address: String,
+}
+
+impl Emulator {
+    /// Starts the command that is made for an address, in a folder of its own, and waits until it is `ready` there.
+    pub(super) fn start(
+        name: &'static str,
+        command: impl Fn(&str) -> Command,
+        ready: impl Fn(&str) -> bool,
+    ) -> Result<Self, Unavailable> {
+        let because = |error: io::Error| Unavailable::because(name, &error);
+        start_on_free_ports(|| {
+            let folder = tempfile::Builder::new().prefix(&format!("geoclaim-{name}-")).tempdir().map_err(because)?;
+            let address = format!("127.0.0.1:{}", ports::free(1).map_err(because)?[0]);
+            let mut command = command(&address);
+            command.current_dir(folder.path());
+            let mut service = Service::new(name, command, folder.path().join("log"), Vec::new());
+            service.start(|| ready(&address))?;
+            Ok(Self { _service: service, _folder: folder, address })
+        })
+    }
 }

@@ -16,8 +16,8 @@ use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use crate::{
     holdings::hash,
     sink::{
-        Change, ChangeKind, Effect, Features,
-        order::{Standing, Verdict, judge},
+        Change, Effect, Features,
+        order::{Standing, effect_of},
     },
 };
 
@@ -158,15 +158,7 @@ impl<'a> Draft<'a> {
         let event = id(&change.event_id);
         let standing = self.standing(id(&change.feature_id));
         let is_recorded = self.entries.events.contains(&event) || self.ledger.events.contains_key(&event);
-        let effect = match (judge(change, standing.as_ref(), is_recorded), &change.kind) {
-            // The areas that it meets may be others by now, but the event is the same.
-            (Verdict::Duplicate | Verdict::Renew, _) => Effect::Duplicate,
-            (Verdict::Stale, _) => Effect::Stale,
-            (Verdict::Apply, ChangeKind::Hold(_)) => Effect::Applied,
-            (Verdict::Apply, _) if standing.is_some_and(|standing| standing.is_held) => Effect::Left,
-            (Verdict::Apply, _) => Effect::NotHeld,
-        };
-        (effect, is_recorded)
+        (effect_of(change, standing.as_ref(), is_recorded), is_recorded)
     }
 
     /// Takes note of a change that is to be written.

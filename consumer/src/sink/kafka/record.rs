@@ -5,7 +5,7 @@ use geoclaim_common::{
     Envelope,
     envelope::{Content, DEFAULT_CRS, InlineBody, InlineMember},
     extent::{MeasureOptions, measure},
-    geojson::{CrsMember, ScanOptions},
+    geojson::ScanOptions,
     limits,
     stream::OutgoingRecord,
 };
@@ -120,10 +120,7 @@ fn envelope(change: &Change) -> Result<Envelope, String> {
     let options = MeasureOptions { scan, cover_bytes: limits::COVER_BYTES, ..MeasureOptions::default() };
     let (extent, _) = measure(state.body.bytes(), &options).map_err(|error| error.to_string())?;
     Ok(Envelope {
-        crs: match state.crs {
-            CrsMember::Is(epsg) => epsg.to_string(),
-            CrsMember::Refuse | CrsMember::Ignore => DEFAULT_CRS.to_owned(),
-        },
+        crs: state.crs_name(),
         bbox: extent.bbox,
         cells: extent.cells,
         vertex_count: Some(extent.vertex_count),

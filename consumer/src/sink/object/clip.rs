@@ -17,7 +17,7 @@ use geoclaim_common::{
 };
 
 use super::area::Within;
-use crate::aoi::{bounds_of_rings, turns};
+use crate::aoi::{bounds_of_rings, shifted, turns};
 
 /// Clips what a scan tells it.
 pub(super) struct Clip<'a> {
@@ -188,10 +188,6 @@ impl Frame {
             _ => collection(points.into_iter().map(Geometry::from).chain(lines.into_iter().map(Geometry::from)).collect()),
         })
     }
-}
-
-fn shifted(at: Coord, turns: i32) -> Coord {
-    Coord { x: at.x - 360.0 * f64::from(turns), y: at.y }
 }
 
 /// Returns the power of ten to whose inverse the coordinates of what is in a box are rounded, so that a vertex that was

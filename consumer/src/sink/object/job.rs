@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use geo::Polygon;
-use geoclaim_common::{ClaimCheck, Digest, digest::Digester, geojson::CrsMember};
+use geoclaim_common::{ClaimCheck, Digest, digest::Digester};
 use object_store::path::Path;
 use serde::Serialize;
 
@@ -55,10 +55,7 @@ impl Job {
             store,
             body_key: body_key.as_ref(),
             body_sha256: source.digest.to_string(),
-            crs: match state.crs {
-                CrsMember::Is(epsg) => epsg.to_string(),
-                CrsMember::Refuse | CrsMember::Ignore => "EPSG:4326".to_owned(),
-            },
+            crs: state.crs_name(),
             area,
             area_sha256: area_sha256.to_string(),
             parameters,

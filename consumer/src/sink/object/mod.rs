@@ -3,8 +3,8 @@
 //! There is no ledger. The job's key says what the output depends on, so that a job that is done again finds its output,
 //! and two who do it at the same time make the same bytes, of which the store takes those of one. An output is never
 //! overwritten unconditionally. What it promises is therefore less than a sink with a transaction, and this is all of it:
-//! for each event that was applied, or was a duplicate, the output of each of its jobs stands whole under `jobs/`. A feature that leaves
-//! or is deleted takes nothing away, and states of a feature stand beside each other: what is kept is by body.
+//! for each event that was applied, or was a duplicate, the output of each of its jobs stands whole under `jobs/`. A
+//! feature that leaves or is deleted takes nothing away, and states of a feature stand beside each other: what is kept is by body.
 //!
 //! For a backfill there are three ways, of which one is chosen: what is there stays ([`Existing::Skip`]); other parameters,
 //! another area or another [`Parameters::generation`] make other keys beside it; or it is exchanged under the version that
@@ -31,7 +31,7 @@ use geoclaim_common::{
 };
 use tokio::sync::Semaphore;
 
-use super::{Change, ChangeKind, Effect, Features, Sink, State};
+use super::{Change, Effect, Features, Sink, State};
 use crate::{
     aoi::LiveAreas,
     lease::{Claim, Leases, while_renewed},
@@ -113,20 +113,22 @@ impl ObjectSink {
         Self { leases: Some(leases), ..self }
     }
 
-    /// Returns the jobs of a change; none for one that takes away.
-    fn jobs(&self, change: &Change) -> Vec<(Job, Arc<WholeArea>)> {
-        let ChangeKind::Hold(state) = &change.kind else { return Vec::new() };
+    /// Returns the jobs of a change, each with the state that it is for; none for a change that takes away.
+    fn jobs<'a>(&self, change: &'a Change) -> Vec<(&'a State, Job, Arc<WholeArea>)> {
+        let Some(state) = change.state() else { return Vec::new() };
         // An area that is no more was there when the change was judged: it has no copy to keep.
         let areas = state.areas.iter().filter_map(|id| Some((id, self.areas.get(id)?)));
-        areas.map(|(id, area)| (Job::new(&self.source, state, (id, area.digest), &self.parameters), area)).collect()
+        let job =
+            |(id, area): (_, Arc<WholeArea>)| (state, Job::new(&self.source, state, (id, area.digest), &self.parameters), area);
+        areas.map(job).collect()
     }
 
     /// Does a job, or finds it done.
-    async fn end(&self, change: &Change, job: &Job, area: &Arc<WholeArea>) -> Result<Ended, Fault> {
-        let Some(leases) = &self.leases else { return self.make(change, job, area).await };
+    async fn end(&self, state: &State, job: &Job, area: &Arc<WholeArea>) -> Result<Ended, Fault> {
+        let Some(leases) = &self.leases else { return self.make(state, job, area).await };
         for _ in 0..WAITS {
             match leases.claim(job.key).await? {
-                Claim::Won(lease) => match while_renewed(leases, &lease, self.make(change, job, area)).await {
+                Claim::Won(lease) => match while_renewed(leases, &lease, self.make(state, job, area)).await {
                     Ok(ended) => match leases.commit(lease).await {
                         // Whoever has it now finds the output there.
                         Err(fault) if fault.kind == FaultKind::Fenced => {}
@@ -140,25 +142,24 @@ impl ObjectSink {
                     }
                 },
                 Claim::Held => tokio::time::sleep(leases.lasts() / WAITS).await,
-                Claim::Committed => return self.done(change, job, area).await,
+                Claim::Committed => return self.done(state, job, area).await,
             }
         }
         Err(Fault::unavailable(format!("another is at job {}", job.key)))
     }
 
     /// Returns how a job ended that is committed, or makes its output again where somebody has deleted it, or wants another.
-    async fn done(&self, change: &Change, job: &Job, area: &Arc<WholeArea>) -> Result<Ended, Fault> {
+    async fn done(&self, state: &State, job: &Job, area: &Arc<WholeArea>) -> Result<Ended, Fault> {
         if self.existing == Existing::Skip
             && let Some(ending) = look(&self.store, job).await?
         {
             let refused = (ending == REFUSED).then(|| "it was refused before".to_owned());
             return Ok(Ended { write: Write::Present, refused });
         }
-        self.make(change, job, area).await
+        self.make(state, job, area).await
     }
 
-    async fn make(&self, change: &Change, job: &Job, area: &Arc<WholeArea>) -> Result<Ended, Fault> {
-        let ChangeKind::Hold(state) = &change.kind else { return Err(Fault::configuration("a job without a body")) };
+    async fn make(&self, state: &State, job: &Job, area: &Arc<WholeArea>) -> Result<Ended, Fault> {
         let core = self.cores.acquire().await.map_err(|error| Fault::unavailable(error.to_string()))?;
         let (body, area, simplify) = (state.clone(), Arc::clone(area), self.parameters.simplify_degrees);
         // What the overlay cannot do is refused, and not a crash.
@@ -207,16 +208,16 @@ fn clip(state: &State, area: &WholeArea, simplify_degrees: Option<f64>) -> Resul
 impl Sink for ObjectSink {
     async fn apply(&self, batch: Arc<Vec<Change>>) -> Result<Vec<Effect>, Fault> {
         let mut keys: Vec<Vec<Digest>> = Vec::with_capacity(batch.len());
-        let mut todo: HashMap<Digest, (&Change, Job, Arc<WholeArea>)> = HashMap::new();
+        let mut todo: HashMap<Digest, (&State, Job, Arc<WholeArea>)> = HashMap::new();
         for change in batch.iter() {
             let jobs = self.jobs(change);
-            keys.push(jobs.iter().map(|(job, _)| job.key).collect());
-            for (job, area) in jobs {
-                todo.entry(job.key).or_insert((change, job, area));
+            keys.push(jobs.iter().map(|(_, job, _)| job.key).collect());
+            for (state, job, area) in jobs {
+                todo.entry(job.key).or_insert((state, job, area));
             }
         }
-        let doing = todo.into_values().map(|(change, job, area)| async move {
-            match self.end(change, &job, &area).await {
+        let doing = todo.into_values().map(|(state, job, area)| async move {
+            match self.end(state, &job, &area).await {
                 Ok(ended) => Ok((job.key, Ok(ended))),
                 Err(fault) if fault.kind == FaultKind::Rejected => Ok((job.key, Err(fault.detail))),
                 Err(fault) => Err(fault),

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use geoclaim_common::{
     Fault, FaultKind, limits,
-    store::{Store, fault_of},
+    store::{self, Store, fault_of, found},
 };
-use object_store::{Error, GetResult, ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion, path::Path};
+use object_store::{Error, ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion, path::Path};
 
 use super::{
     Existing,
@@ -90,7 +90,7 @@ pub(super) async fn look(store: &Store, job: &Job) -> Result<Option<&'static str
 
 /// Compares what stands under a name with what is expected, in memory that does not grow with it.
 async fn compare(store: &Store, path: &Path, expected: &Bytes) -> Result<Option<Found>, Fault> {
-    let Some(found) = open(store, path).await? else { return Ok(None) };
+    let Some(found) = found(store.get(path).await)? else { return Ok(None) };
     let version = UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() };
     let mut is_same = found.meta.size == expected.len() as u64;
     let (mut pieces, mut rest) = (found.into_stream(), &expected[..]);
@@ -103,28 +103,9 @@ async fn compare(store: &Store, path: &Path, expected: &Bytes) -> Result<Option<
     Ok(Some(Found { is_same: is_same && rest.is_empty(), version }))
 }
 
-async fn open(store: &Store, path: &Path) -> Result<Option<GetResult>, Fault> {
-    match store.get(path).await {
-        Ok(found) => Ok(Some(found)),
-        Err(error) => match fault_of(&error) {
-            fault if fault.kind == FaultKind::Missing => Ok(None),
-            fault => Err(fault),
-        },
-    }
-}
-
-async fn read(store: &Store, path: &Path) -> Result<Option<Vec<u8>>, Fault> {
-    let Some(found) = open(store, path).await? else { return Ok(None) };
-    let mut pieces = found.into_stream();
-    let mut bytes = Vec::new();
-    while let Some(piece) = pieces.next().await {
-        bytes.extend_from_slice(&piece.map_err(|error| fault_of(&error))?);
-        if bytes.len() as u64 > limits::BODY_BYTES {
-            return Err(Fault::new(
-                FaultKind::Rejected,
-                format!("{path} has more than {} bytes: it is no output", limits::BODY_BYTES),
-            ));
-        }
-    }
-    Ok(Some(bytes))
+async fn read(store: &Store, path: &Path) -> Result<Option<Bytes>, Fault> {
+    store::read(store, path, limits::BODY_BYTES).await.map_err(|fault| match fault.kind {
+        FaultKind::TooLarge => Fault::new(FaultKind::Rejected, format!("{}: it is no output", fault.detail)),
+        _ => fault,
+    })
 }
