@@ -22,6 +22,7 @@ mod leases;
 mod lost_answers;
 mod order;
 mod points;
+mod protocol;
 mod rebalances;
 mod redrive;
 mod reload;
