@@ -199,6 +199,7 @@ impl Model for Protocol {
                 next.consumer = if is_missed { Consumer::Missed } else { Consumer::Idle };
             }
         }
+        next.publishers.sort_unstable();
         (next != *world).then_some(next)
     }
 

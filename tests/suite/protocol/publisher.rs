@@ -2,7 +2,7 @@
 
 use super::model::{Protocol, Rule, World, age};
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Publisher {
     at: At,
     made: Made,
@@ -12,7 +12,7 @@ pub struct Publisher {
     wire: Option<u8>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum At {
     #[default]
     Create,
@@ -28,7 +28,7 @@ enum At {
 }
 
 /// What it did to the body that it looks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Made {
     #[default]
     Nothing,
@@ -38,7 +38,7 @@ enum Made {
     Renewed,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
     /// A create that is answered.
     Create,
