@@ -24,6 +24,7 @@ mod records;
 mod signals;
 mod sinks;
 mod telemetry;
+mod time;
 mod topics;
 
 use std::{process::ExitCode, time::Duration};

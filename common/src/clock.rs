@@ -32,6 +32,12 @@ impl Timestamp {
         Duration::from_millis(millis.unsigned_abs())
     }
 
+    /// Returns the moment so much later.
+    #[must_use]
+    pub fn after(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+
     /// Reads an RFC 3339 string with an offset. Returns `None` when it is not one.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         let moment: jiff::Timestamp = text.parse().ok()?;
@@ -96,6 +102,26 @@ impl Stopwatch {
     /// Returns the time since the start.
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
+    }
+}
+
+/// A moment of this process that a deadline counts from. The monotonic clock stands still while the machine is suspended, and
+/// the other may be set: the longer of both counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    watch: Stopwatch,
+    time: Timestamp,
+}
+
+impl Moment {
+    /// Returns this moment.
+    pub fn now() -> Self {
+        Self { watch: Stopwatch::start(), time: SystemClock.now() }
+    }
+
+    /// Returns how long ago it was.
+    pub fn elapsed(&self) -> Duration {
+        self.watch.elapsed().max(SystemClock.now().since(self.time))
     }
 }
 

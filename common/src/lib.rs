@@ -55,6 +55,7 @@ pub mod fault;
 pub mod geojson;
 pub mod kafka;
 pub mod key;
+pub mod lease;
 pub mod limits;
 pub mod reproject;
 pub mod retention;

@@ -25,6 +25,7 @@ mod points;
 mod protocol;
 mod rebalances;
 mod redrive;
+mod relied_on;
 mod reload;
 mod reread;
 mod side_effects;

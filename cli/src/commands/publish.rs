@@ -1,6 +1,6 @@
 //! `geoclaim publish`.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use bytesize::ByteSize;
 use clap::Args;
@@ -10,6 +10,7 @@ use geoclaim_common::{
     extent::MeasureOptions,
     kafka::{KafkaSettings, KafkaSink, NewTopic, TopicFacts, create_topic, topic_facts},
     limits,
+    retention::Timing,
     store::{self, LocalDirectory},
 };
 use geoclaim_producer::{PublishReport, PublishSettings, Publisher, Source, identity::new_run};
@@ -20,7 +21,7 @@ use crate::{
     failure::{Failure, status},
     input::{InputArgs, sources, total_bytes},
     progress::Progress,
-    signals,
+    signals, time,
     topics::{USUAL_MESSAGE_BYTES, wait_for_topic},
 };
 
@@ -43,6 +44,9 @@ pub(crate) struct PublishArgs {
     /// How many bodies are measured and put at once
     #[arg(long, value_name = "N", default_value_t = 16)]
     concurrency: usize,
+    /// A record is acknowledged so soon after its body was seen in the store, or the body is looked for again
+    #[arg(long, value_name = "TIME", value_parser = time::duration, default_value = "10m", env = "GEOCLAIM_PUBLISH_DEADLINE")]
+    publish_deadline: Duration,
     /// Make the topic when it does not exist
     #[arg(long)]
     create_topic: bool,
@@ -61,9 +65,11 @@ pub(crate) async fn run(args: PublishArgs) -> Result<ExitCode, Failure> {
     let sources = sources(&args.input.files)?;
     let total = total_bytes(&args.input.files);
     let kafka = args.kafka.settings()?;
-    let settings = settings(&args);
+    let mut settings = settings(&args, &kafka)?;
     settings.validate(None)?;
     let facts = ready_topic(&args, &kafka).await?;
+    // What is kept for ever is as old as can be.
+    settings.readable_seconds = facts.retention_ms.map(|kept| u64::try_from(kept).map_or(u64::MAX, |kept| kept / 1_000));
     let message_bytes = facts.max_message_bytes.unwrap_or(USUAL_MESSAGE_BYTES);
     settings.validate(Some(message_bytes))?;
     let store = store::open(&args.store.store, LocalDirectory::Create)?;
@@ -114,8 +120,8 @@ pub(crate) fn teller(progress: &Progress) -> Arc<dyn Fn(&geoclaim_producer::Prob
     Arc::new(move |problem| progress.say(|| console::error(&problem.to_string())))
 }
 
-fn settings(args: &PublishArgs) -> PublishSettings {
-    PublishSettings {
+fn settings(args: &PublishArgs, kafka: &KafkaSettings) -> Result<PublishSettings, Fault> {
+    Ok(PublishSettings {
         run: args.run.clone().unwrap_or_else(new_run),
         id_rule: args.input.id_rule(),
         version_property: args.version_property.clone(),
@@ -125,8 +131,10 @@ fn settings(args: &PublishArgs) -> PublishSettings {
         body_bytes: args.input.max_body.as_u64(),
         in_flight_bytes: args.memory.as_u64(),
         concurrency: args.concurrency,
+        delivery_seconds: kafka.delivery_seconds()?,
+        timing: Timing { publish_deadline_seconds: args.publish_deadline.as_secs(), ..Timing::default() },
         ..PublishSettings::default()
-    }
+    })
 }
 
 async fn ready_topic(args: &PublishArgs, kafka: &KafkaSettings) -> Result<TopicFacts, Failure> {
@@ -146,8 +154,8 @@ async fn ready_topic(args: &PublishArgs, kafka: &KafkaSettings) -> Result<TopicF
 }
 
 fn tell(report: &PublishReport) {
-    let PublishReport { read, rejected, failed, published, inline, stored, bodies_written, bytes_read, bytes_stored, .. } =
-        report;
+    let PublishReport { read, rejected, failed, published, inline, stored, bytes_read, bytes_stored, .. } = report;
+    let PublishReport { bodies_written, bodies_renewed, .. } = report;
     console::line(&format!(
         "published {} of {read} events ({}) in {:.1} s: {inline} inline, {stored} with a claim check",
         console::strong(published),
@@ -155,6 +163,9 @@ fn tell(report: &PublishReport) {
         report.seconds,
     ));
     console::line(&format!("wrote {bodies_written} bodies ({}) to the store", console::bytes(*bytes_stored)));
+    if *bodies_renewed > 0 {
+        console::line(&format!("wrote {bodies_renewed} old bodies again, so that they outlast these events"));
+    }
     if rejected + failed > 0 {
         console::line(&format!("not published: {rejected} rejected, {failed} failed"));
     }

@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Args;
 use geoclaim_common::{
-    Clock as _, Fault, Timestamp,
+    Fault, Timestamp,
     clock::SystemClock,
     kafka::{KafkaSettings, KafkaSink, StoredRecord, topic_facts},
 };
@@ -16,7 +16,7 @@ use crate::{
     console,
     failure::{Failure, status},
     progress::Progress,
-    records, signals,
+    records, signals, time,
     topics::{SECONDS_A_DAY, USUAL_MESSAGE_BYTES, dead_letters_of},
 };
 
@@ -35,10 +35,10 @@ pub(crate) struct RedriveArgs {
     #[arg(long, value_name = "ID")]
     feature: Vec<String>,
     /// Only letters set aside at this time or later: RFC 3339, or an age such as 2h or 7d
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = time::moment)]
     since: Option<Timestamp>,
     /// Only letters set aside before this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = time::moment)]
     until: Option<Timestamp>,
     /// Letters that have been redriven so often stay
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -55,24 +55,6 @@ pub(crate) struct RedriveArgs {
     store: StoreArgs,
     #[command(flatten)]
     report: ReportArgs,
-}
-
-/// Reads a moment, or an age as a number with s, m, h or d.
-fn moment(text: &str) -> Result<Timestamp, String> {
-    let age = || -> Option<Timestamp> {
-        let unit = text.chars().last()?;
-        let seconds = match unit {
-            's' => 1,
-            'm' => 60,
-            'h' => 3_600,
-            'd' => SECONDS_A_DAY,
-            _ => return None,
-        };
-        let ago = text.strip_suffix(unit)?.parse::<i64>().ok()?.checked_mul(i64::try_from(seconds * 1_000).ok()?)?;
-        Some(Timestamp::from_millis(SystemClock.now().as_millis() - ago))
-    };
-    let wrong = || "expected a time such as 2026-08-08T12:00:00Z, or an age such as 90m, 2h or 7d".to_owned();
-    Timestamp::parse_rfc3339(text).or_else(age).ok_or_else(wrong)
 }
 
 pub(crate) async fn run(args: RedriveArgs) -> Result<ExitCode, Failure> {

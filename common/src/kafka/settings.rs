@@ -30,6 +30,9 @@ pub const REFUSED_PROPERTIES: &[(&str, &str)] = &[
 /// Words in a property's name that make its value a secret.
 const SECRET_WORDS: &[&str] = &["password", "secret", "token", "jaas", "key.pem", "oauthbearer.config"];
 
+/// How long a record may be on its way, in milliseconds.
+const DELIVERY_MS: &str = "120000";
+
 /// How to reach Kafka.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KafkaSettings {
@@ -61,6 +64,19 @@ impl KafkaSettings {
         }
     }
 
+    /// Returns how long a producer tries to deliver a record before it gives up, in seconds and rounded up.
+    ///
+    /// # Errors
+    /// [`crate::FaultKind::Configuration`]: the property that says so is no number, or says for ever.
+    pub fn delivery_seconds(&self) -> Result<u64, Fault> {
+        let names = ["message.timeout.ms", "delivery.timeout.ms"];
+        let given = names.iter().find_map(|name| self.properties.get(*name)).map_or(DELIVERY_MS, String::as_str);
+        match given.trim().parse::<u64>() {
+            Ok(milliseconds) if milliseconds > 0 => Ok(milliseconds.div_ceil(1_000)),
+            _ => Err(Fault::configuration(format!("message.timeout.ms={given}: a record must not be on its way for ever"))),
+        }
+    }
+
     /// Returns the configuration of a client that neither produces nor joins a group.
     pub(super) fn client(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
@@ -76,7 +92,7 @@ impl KafkaSettings {
         config
             // Off by default in librdkafka. Forces acks=all, endless retries and at most five requests in flight.
             .set("enable.idempotence", "true")
-            .set("message.timeout.ms", "120000")
+            .set("message.timeout.ms", DELIVERY_MS)
             .set("queue.buffering.max.messages", "10000")
             .set("queue.buffering.max.kbytes", "65536")
             .set("linger.ms", "5")

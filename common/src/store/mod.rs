@@ -6,6 +6,7 @@
 //! request to a host that nobody configured.
 
 mod check;
+mod clock;
 mod fault;
 mod http;
 mod read;
@@ -21,6 +22,7 @@ use url::Url;
 use crate::{Fault, FaultKind};
 
 pub use check::{check, check_creates, check_updates};
+pub use clock::{CLOCKS, StoreClock};
 pub use fault::fault_of;
 pub use read::{found, read};
 

@@ -6,6 +6,7 @@
 //! repeating the run does not bring an old state after a newer one. Those in flight behind it may have been written:
 //! only a version orders them then.
 
+mod deliver;
 mod feed;
 mod plan;
 mod report;
@@ -19,12 +20,11 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use futures::{FutureExt, StreamExt, stream};
 use geoclaim_common::{
-    Budget, Clock, Fault, FaultKind,
+    Body, Budget, Clock, Fault, FaultKind,
     budget::Share,
     clock::Stopwatch,
     store::Store,
@@ -33,7 +33,7 @@ use geoclaim_common::{
 use tokio::task::JoinSet;
 
 use crate::{
-    put::{Put, put},
+    put::{Put, Putter, Seen},
     read::Place,
 };
 use feed::{Fed, read_all};
@@ -70,7 +70,8 @@ struct Ready {
     place: Place,
     feature_id: String,
     record: OutgoingRecord,
-    is_stored: bool,
+    /// The body in the store, where the record refers to one, kept until the record is acknowledged.
+    stored: Option<(Body, Seen)>,
     share: Share,
 }
 
@@ -91,12 +92,13 @@ impl Publisher {
         self.settings.validate(None)?;
         let started = Stopwatch::start();
         let budget = Budget::new(self.settings.in_flight_bytes);
+        let putter = Arc::new(Putter::new(self.store.clone(), self.settings.put()));
         let fed = read_all(sources, self.settings.read_options(), budget);
         let is_interrupted = AtomicBool::new(false);
         let shutdown = shutdown.map(|()| is_interrupted.store(true, Ordering::Relaxed));
         // Nothing more is taken from the input after a shutdown; what has been taken is finished.
         let items = stream::unfold(fed, |mut fed| async move { fed.recv().await.map(|item| (item, fed)) }).take_until(shutdown);
-        let mut ready = pin!(items.map(|fed| self.prepare(fed)).buffered(self.settings.concurrency));
+        let mut ready = pin!(items.map(|fed| self.prepare(fed, &putter)).buffered(self.settings.concurrency));
         let mut deliveries = JoinSet::new();
         let mut held = HashSet::new();
         let mut stopped = None;
@@ -105,7 +107,7 @@ impl Publisher {
                 biased;
                 Some(delivered) = deliveries.join_next(), if !deliveries.is_empty() => stopped = self.delivered(delivered, &mut held),
                 next = ready.next() => match next {
-                    Some(Ok(event)) => self.send(event, &held, &mut deliveries).await,
+                    Some(Ok(event)) => stopped = self.send(event, &putter, &mut held, &mut deliveries).await,
                     Some(Err(unready)) => stopped = self.failed(unready, &mut held),
                     None => break,
                 },
@@ -121,7 +123,7 @@ impl Publisher {
     }
 
     /// Measures a body and, when it is large, stores it.
-    async fn prepare(&self, Fed { source, run_place, item }: Fed) -> Result<Ready, Unready> {
+    async fn prepare(&self, Fed { source, run_place, item }: Fed, putter: &Putter) -> Result<Ready, Unready> {
         add(&self.counters.read, 1);
         let (raw, share) = item.map_err(|problem| self.unready(&source, problem.place, problem.problem, None))?;
         add(&self.counters.bytes_read, raw.bytes.len() as u64);
@@ -133,24 +135,34 @@ impl Publisher {
         };
         let Planned { feature_id, record, body } =
             planned.map_err(|(place, problem)| self.unready(&source, place, problem, None))?;
-        let is_stored = body.is_some();
-        if let Some(body) = body {
-            let deadline = Duration::from_secs(self.settings.put_deadline_seconds);
-            let done = put(&self.store, &body, &self.settings.retry, deadline).await.map_err(|fault| {
-                let mut unready = self.unready(&source, place, fault.detail.clone(), Some(feature_id.clone()));
-                unready.stop = Some(fault).filter(|fault| fault.kind == FaultKind::Configuration);
-                unready
-            })?;
-            match done {
-                Put::Written => {
-                    add(&self.counters.bodies_written, 1);
-                    add(&self.counters.bytes_stored, body.claim().length);
-                }
-                Put::Repaired => add(&self.counters.bodies_repaired, 1),
-                Put::Present => {}
+        let stored = match body {
+            Some(body) => match self.put(putter, &body).await {
+                Ok(seen) => Some((body, seen)),
+                Err(fault) => return Err(self.not_stored(&source, place, feature_id, fault)),
+            },
+            None => None,
+        };
+        Ok(Ready { source, place, feature_id, record, stored, share })
+    }
+
+    async fn put(&self, putter: &Putter, body: &Body) -> Result<Seen, Fault> {
+        let seen = putter.put(body).await?;
+        match seen.put {
+            Put::Written => {
+                add(&self.counters.bodies_written, 1);
+                add(&self.counters.bytes_stored, body.claim().length);
             }
+            Put::Repaired => add(&self.counters.bodies_repaired, 1),
+            Put::Renewed => add(&self.counters.bodies_renewed, 1),
+            Put::Present => {}
         }
-        Ok(Ready { source, place, feature_id, record, is_stored, share })
+        Ok(seen)
+    }
+
+    fn not_stored(&self, source: &str, place: Place, feature_id: String, fault: Fault) -> Unready {
+        let mut unready = self.unready(source, place, fault.detail.clone(), Some(feature_id));
+        unready.stop = Some(fault).filter(|fault| fault.kind == FaultKind::Configuration);
+        unready
     }
 
     async fn off_thread<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static, bytes: usize) -> T {
@@ -160,39 +172,6 @@ impl Publisher {
         match tokio::task::spawn_blocking(work).await {
             Ok(done) => done,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
-    }
-
-    async fn send(&self, event: Ready, held: &HashSet<String>, deliveries: &mut JoinSet<Delivered>) {
-        let Ready { source, place, feature_id, record, is_stored, share } = event;
-        if held.contains(&feature_id) {
-            let problem = "not published: an earlier event of the same feature was not; repeat the run".to_owned();
-            let unready = self.unready(&source, place, problem, Some(feature_id));
-            self.failed(unready, &mut HashSet::new());
-            return;
-        }
-        let receipt = self.sink.send(record).await;
-        deliveries.spawn(async move {
-            let outcome = receipt.acknowledged().await;
-            drop(share);
-            Delivered { source, place, feature_id, is_stored, outcome }
-        });
-    }
-
-    fn delivered(&self, delivered: Result<Delivered, tokio::task::JoinError>, held: &mut HashSet<String>) -> Option<Fault> {
-        let Ok(Delivered { source, place, feature_id, is_stored, outcome }) = delivered else { return None };
-        match outcome {
-            Ok(()) => {
-                add(&self.counters.published, 1);
-                add(if is_stored { &self.counters.stored } else { &self.counters.inline }, 1);
-                None
-            }
-            Err(fault) => {
-                let problem = format!("not acknowledged by the broker: {}", fault.detail);
-                let mut unready = self.unready(&source, place, problem, Some(feature_id));
-                unready.stop = Some(fault).filter(|fault| fault.kind == FaultKind::Configuration);
-                self.failed(unready, held)
-            }
         }
     }
 
@@ -209,13 +188,4 @@ impl Publisher {
         let problem = Problem { source: source.to_owned(), place, problem, is_rejection: feature_id.is_none() };
         Unready { problem, feature_id, stop: None }
     }
-}
-
-/// What became of a record.
-struct Delivered {
-    source: Arc<str>,
-    place: Place,
-    feature_id: String,
-    is_stored: bool,
-    outcome: Result<(), Fault>,
 }

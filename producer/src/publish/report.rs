@@ -52,6 +52,7 @@ pub struct PublishCounters {
     pub stored: AtomicU64,
     pub bodies_written: AtomicU64,
     pub bodies_repaired: AtomicU64,
+    pub bodies_renewed: AtomicU64,
     pub bytes_read: AtomicU64,
     pub bytes_stored: AtomicU64,
 }
@@ -82,6 +83,8 @@ pub struct PublishReport {
     pub bodies_written: u64,
     /// Puts that overwrote a half-written object.
     pub bodies_repaired: u64,
+    /// Puts that overwrote an old object with the same bytes, so that its age starts anew.
+    pub bodies_renewed: u64,
     /// Bytes of the bodies read.
     pub bytes_read: u64,
     /// Bytes of the objects created.
@@ -119,6 +122,7 @@ impl PublishCounters {
             stored: get(&self.stored),
             bodies_written: get(&self.bodies_written),
             bodies_repaired: get(&self.bodies_repaired),
+            bodies_renewed: get(&self.bodies_renewed),
             bytes_read: get(&self.bytes_read),
             bytes_stored: get(&self.bytes_stored),
             interrupted: false,

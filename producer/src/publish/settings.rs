@@ -1,9 +1,12 @@
 //! How to publish.
 
-use geoclaim_common::{Fault, extent::MeasureOptions, fault::RetrySettings, limits};
+use std::time::Duration;
+
+use geoclaim_common::{Fault, extent::MeasureOptions, fault::RetrySettings, limits, retention::Timing};
 
 use crate::{
     identity::IdRule,
+    put::PutSettings,
     read::{ReadOptions, Taken},
 };
 
@@ -32,6 +35,13 @@ pub struct PublishSettings {
     pub put_deadline_seconds: u64,
     /// How a put is tried again.
     pub retry: RetrySettings,
+    /// How long a record of the topic can be read, as far as is known; with what the protocol adds it is the retention
+    /// boundary, and a body older than half of it is written again. `None` takes the shortest that any sweep can have.
+    pub readable_seconds: Option<u64>,
+    /// How long the sink tries to deliver a record before it gives up: Kafka's `message.timeout.ms`.
+    pub delivery_seconds: u64,
+    /// The times of the protocol between publishers and the sweep.
+    pub timing: Timing,
 }
 
 impl Default for PublishSettings {
@@ -48,6 +58,9 @@ impl Default for PublishSettings {
             concurrency: 16,
             put_deadline_seconds: 120,
             retry: RetrySettings::default(),
+            readable_seconds: None,
+            delivery_seconds: 120,
+            timing: Timing::default(),
         }
     }
 }
@@ -69,6 +82,13 @@ impl PublishSettings {
             );
             return Err(Fault::configuration(detail));
         }
+        self.timing.validate()?;
+        if self.delivery_seconds >= self.timing.publish_deadline_seconds {
+            return Err(Fault::configuration(format!(
+                "a record may be on its way for {} s, which leaves nothing of the publish deadline of {} s: lower                  message.timeout.ms or raise the deadline",
+                self.delivery_seconds, self.timing.publish_deadline_seconds
+            )));
+        }
         match max_message_bytes {
             Some(most) if self.inline_limit_bytes.saturating_add(limits::RECORD_OVERHEAD_BYTES) > most => {
                 Err(Fault::configuration(format!(
@@ -81,6 +101,18 @@ impl PublishSettings {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns how bodies are put.
+    pub(super) fn put(&self) -> PutSettings {
+        let boundary = Duration::from_secs(self.readable_seconds.unwrap_or(0)).saturating_add(self.timing.slack());
+        let deadline = Duration::from_secs(self.put_deadline_seconds);
+        PutSettings { retry: self.retry, deadline, boundary, timing: self.timing }
+    }
+
+    /// Returns how long a record may be on its way.
+    pub(super) fn delivery(&self) -> Duration {
+        Duration::from_secs(self.delivery_seconds)
     }
 
     /// Returns how sources are read.

@@ -89,7 +89,7 @@ impl Found {
 
     /// Tells whether a lease is the one that was committed: its answer had been lost.
     fn is_committed_by(&self, lease: &Lease) -> bool {
-        self.committed_at.is_some() && self.token == lease.token
+        self.committed_at.is_some() && self.token == lease.token()
     }
 }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{Found, Statements, TABLE, fence_of, hanging_of, seconds};
 use crate::{
-    lease::{Claim, Hanging, Intents, Lease, Leases, lost},
+    lease::{Claim, Hanging, Intents, Lease, Leases},
     postgres::{cannot, config, connect, fault_of},
 };
 
@@ -54,10 +54,10 @@ impl PostgresLeases {
     /// # Errors
     /// PostgreSQL's.
     pub async fn commit_in(&self, transaction: &impl GenericClient, lease: &Lease, result: &str) -> Result<bool, Error> {
-        let fence = i64::try_from(lease.fence).unwrap_or(i64::MAX);
-        let job = lease.job.to_string();
-        let done = transaction.execute(&self.statements.commit, &[&self.consumer, &job, &lease.token, &result, &fence]).await?;
-        Ok(done == 1 || self.find(transaction, lease.job).await?.is_some_and(|found| found.is_committed_by(lease)))
+        let fence = i64::try_from(lease.fence()).unwrap_or(i64::MAX);
+        let job = lease.job().to_string();
+        let done = transaction.execute(&self.statements.commit, &[&self.consumer, &job, &lease.token(), &result, &fence]).await?;
+        Ok(done == 1 || self.find(transaction, lease.job()).await?.is_some_and(|found| found.is_committed_by(lease)))
     }
 
     async fn find(&self, client: &impl GenericClient, job: Digest) -> Result<Option<Found>, Error> {
@@ -81,9 +81,9 @@ impl Leases for PostgresLeases {
     }
 
     async fn renew(&self, lease: &Lease) -> Result<(), Fault> {
-        let (job, lasts) = (lease.job.to_string(), seconds(self.lasts));
-        let renewed = self.client().await?.execute(&self.statements.renew, &[&self.consumer, &job, &lease.token, &lasts]).await;
-        if renewed.map_err(|error| fault_of(&error))? == 1 { Ok(()) } else { Err(lost(lease)) }
+        let (job, lasts) = (lease.job().to_string(), seconds(self.lasts));
+        let renewed = self.client().await?.execute(&self.statements.renew, &[&self.consumer, &job, &lease.token(), &lasts]).await;
+        if renewed.map_err(|error| fault_of(&error))? == 1 { Ok(()) } else { Err(lease.lost()) }
     }
 
     async fn commit(&self, lease: Lease) -> Result<(), Fault> {
@@ -91,8 +91,11 @@ impl Leases for PostgresLeases {
     }
 
     async fn release(&self, lease: Lease) -> Result<(), Fault> {
-        let released =
-            self.client().await?.execute(&self.statements.release, &[&self.consumer, &lease.job.to_string(), &lease.token]).await;
+        let released = self
+            .client()
+            .await?
+            .execute(&self.statements.release, &[&self.consumer, &lease.job().to_string(), &lease.token()])
+            .await;
         released.map(drop).map_err(|error| fault_of(&error))
     }
 
@@ -109,7 +112,7 @@ impl Intents for PostgresLeases {
         let won = client.query_opt(&self.statements.claim, &[&self.consumer, &name, &token, &about, &lasts]).await;
         if let Some(row) = won.map_err(|error| fault_of(&error))? {
             let fence = row.try_get(0).map_err(|error| fault_of(&error))?;
-            return Ok(Claim::Won(Lease { job, fence: fence_of(fence), token }));
+            return Ok(Claim::Won(Lease::new(job, fence_of(fence), token)));
         }
         let found = self.find(&*client, job).await.map_err(|error| fault_of(&error))?;
         Ok(found.map_or(Claim::Held, Found::claim))
@@ -117,7 +120,7 @@ impl Intents for PostgresLeases {
 
     async fn commit_with(&self, lease: Lease, result: &str) -> Result<(), Fault> {
         let is_done = self.commit_in(&*self.client().await?, &lease, result).await.map_err(|error| fault_of(&error))?;
-        if is_done { Ok(()) } else { Err(lost(&lease)) }
+        if is_done { Ok(()) } else { Err(lease.lost()) }
     }
 
     async fn result(&self, job: Digest) -> Result<Option<String>, Fault> {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Found, Statements, TABLE, fence_of, hanging_of, seconds};
 use crate::{
-    lease::{Claim, Hanging, Intents, Lease, Leases, lost},
+    lease::{Claim, Hanging, Intents, Lease, Leases},
     sqlite::SqliteFile,
 };
 
@@ -57,15 +57,15 @@ fn commit(
     lease: &Lease,
     result: &str,
 ) -> rusqlite::Result<bool> {
-    let fence = i64::try_from(lease.fence).unwrap_or(i64::MAX);
+    let fence = i64::try_from(lease.fence()).unwrap_or(i64::MAX);
     let done = connection.prepare_cached(&statements.commit)?.execute(params![
         consumer,
-        lease.job.to_string(),
-        lease.token,
+        lease.job().to_string(),
+        lease.token(),
         result,
         fence
     ])?;
-    Ok(done == 1 || find(connection, statements, consumer, lease.job)?.is_some_and(|found| found.is_committed_by(lease)))
+    Ok(done == 1 || find(connection, statements, consumer, lease.job())?.is_some_and(|found| found.is_committed_by(lease)))
 }
 
 #[async_trait]
@@ -76,11 +76,11 @@ impl Leases for SqliteLeases {
 
     async fn renew(&self, lease: &Lease) -> Result<(), Fault> {
         let Self { statements, consumer, lasts, .. } = self.clone();
-        let (job, token) = (lease.job.to_string(), lease.token.clone());
+        let (job, token) = (lease.job().to_string(), lease.token().to_owned());
         let renew = move |connection: &mut Connection| {
             connection.prepare_cached(&statements.renew)?.execute(params![consumer, job, token, seconds(lasts)])
         };
-        if self.file.with(renew).await? == 1 { Ok(()) } else { Err(lost(lease)) }
+        if self.file.with(renew).await? == 1 { Ok(()) } else { Err(lease.lost()) }
     }
 
     async fn commit(&self, lease: Lease) -> Result<(), Fault> {
@@ -90,7 +90,7 @@ impl Leases for SqliteLeases {
     async fn release(&self, lease: Lease) -> Result<(), Fault> {
         let Self { statements, consumer, .. } = self.clone();
         let release = move |connection: &mut Connection| {
-            connection.prepare_cached(&statements.release)?.execute(params![consumer, lease.job.to_string(), lease.token])
+            connection.prepare_cached(&statements.release)?.execute(params![consumer, lease.job().to_string(), lease.token()])
         };
         self.file.with(release).await.map(drop)
     }
@@ -109,7 +109,7 @@ impl Intents for SqliteLeases {
             let given = params![consumer, job.to_string(), token, about, seconds(lasts)];
             let fence = connection.prepare_cached(&statements.claim)?.query_row(given, |row| row.get(0)).optional()?;
             Ok(match fence {
-                Some(fence) => Claim::Won(Lease { job, fence: fence_of(fence), token }),
+                Some(fence) => Claim::Won(Lease::new(job, fence_of(fence), token)),
                 None => find(connection, &statements, &consumer, job)?.map_or(Claim::Held, Found::claim),
             })
         };
@@ -120,7 +120,7 @@ impl Intents for SqliteLeases {
         let Self { statements, consumer, .. } = self.clone();
         let (of, result) = (lease.again(), result.to_owned());
         let is_done = self.file.with(move |connection| commit(connection, &statements, &consumer, &of, &result)).await?;
-        if is_done { Ok(()) } else { Err(lost(&lease)) }
+        if is_done { Ok(()) } else { Err(lease.lost()) }
     }
 
     async fn result(&self, job: Digest) -> Result<Option<String>, Fault> {

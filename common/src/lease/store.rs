@@ -7,19 +7,19 @@
 //! Time is the store's: a lease has lapsed when an object that is written now is younger than the last sign of its owner
 //! by the lease's length. No worker's clock is asked.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::TryStreamExt as _;
-use geoclaim_common::{
-    Digest, Fault, FaultKind,
-    store::{self, Store, fault_of},
-};
 use object_store::{Error, ObjectMeta, ObjectStore as _, ObjectStoreExt as _, PutMode, path::Path};
 use uuid::Uuid;
 
-use super::{Claim, Lease, Leases, lost};
+use super::{Claim, Lease, Leases};
+use crate::{
+    Digest, Fault, FaultKind,
+    store::{self, Store, StoreClock, fault_of},
+};
 
 /// How often a claim is tried while others change what it looks at.
 const TURNS: usize = 10;
@@ -35,7 +35,7 @@ const LAPSED: &str = "lapsed";
 pub struct StoreLeases {
     store: Store,
     lasts: Duration,
-    clock: Path,
+    clock: Arc<StoreClock>,
 }
 
 /// What the store has of a job.
@@ -49,7 +49,7 @@ struct Found {
 impl StoreLeases {
     /// Grants leases that last so long without a renewal; at least a few seconds, for stores tell time in seconds.
     pub fn new(store: Store, lasts: Duration) -> Self {
-        Self { store, lasts, clock: Path::from(format!("leases/clock/{}", Uuid::now_v7())) }
+        Self { clock: Arc::new(StoreClock::new(store.clone())), store, lasts }
     }
 
     fn folder(job: Digest) -> Path {
@@ -99,15 +99,8 @@ impl StoreLeases {
         Ok(found)
     }
 
-    /// Returns the store's time in milliseconds: that of an object written now.
-    async fn now(&self) -> Result<i64, Fault> {
-        self.store.put(&self.clock, Bytes::new().into()).await.map_err(|error| fault_of(&error))?;
-        let meta = self.store.head(&self.clock).await.map_err(|error| fault_of(&error))?;
-        Ok(meta.last_modified.timestamp_millis())
-    }
-
     async fn has_lapsed(&self, found: &Found) -> Result<bool, Fault> {
-        let silence = self.now().await?.saturating_sub(found.last_sign.unwrap_or(i64::MAX));
+        let silence = self.clock.ask().await?.as_millis().saturating_sub(found.last_sign.unwrap_or(i64::MAX));
         Ok(i64::try_from(self.lasts.as_millis()).is_ok_and(|lasts| silence > lasts))
     }
 
@@ -148,7 +141,7 @@ impl Leases for StoreLeases {
 
     async fn renew(&self, lease: &Lease) -> Result<(), Fault> {
         if self.read(&Self::key(lease.job, lease.fence, "end")).await?.is_some() {
-            return Err(lost(lease));
+            return Err(lease.lost());
         }
         let beat = Self::key(lease.job, lease.fence, "beat");
         self.store.put(&beat, Bytes::copy_from_slice(lease.token.as_bytes()).into()).await.map_err(|error| fault_of(&error))?;
@@ -161,7 +154,7 @@ impl Leases for StoreLeases {
         for _ in 0..TURNS {
             match self.decide(&end, &ours).await? {
                 Some(decided) if decided == ours => return Ok(()),
-                Some(_) => return Err(lost(&lease)),
+                Some(_) => return Err(lease.lost()),
                 // A conflict with nothing there.
                 None => tokio::time::sleep(Duration::from_millis(50)).await,
             }

@@ -1,6 +1,12 @@
 //! How long something can still be delivered again, which is how long what stands against it must be kept.
 
+mod announced;
+mod timing;
+
 use std::time::Duration;
+
+pub use announced::Announcement;
+pub use timing::Timing;
 
 use crate::{Fault, kafka::TopicFacts};
 

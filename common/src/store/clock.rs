@@ -1,0 +1,57 @@
+//! The time by a store's clock, which ages of its objects are told by.
+
+use bytes::Bytes;
+use object_store::{ObjectStoreExt as _, path::Path};
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use super::{Store, fault_of};
+use crate::{Fault, Timestamp, clock::Moment};
+
+/// For how long the answer of a store is reckoned on from.
+const KEPT: std::time::Duration = std::time::Duration::from_secs(300);
+
+/// Folder of the objects that are written to be told the time.
+pub const CLOCKS: &str = "clock";
+
+/// Tells a store's time: that of an object that is written now. Each clock leaves one small object behind.
+#[derive(Debug)]
+pub struct StoreClock {
+    store: Store,
+    key: Path,
+    told: Mutex<Option<(Timestamp, Moment)>>,
+}
+
+impl StoreClock {
+    /// Makes a clock with an object of its own.
+    pub fn new(store: Store) -> Self {
+        Self { store, key: Path::from(format!("{CLOCKS}/{}", Uuid::now_v7())), told: Mutex::default() }
+    }
+
+    /// Asks the store. Many stores tell time in whole seconds, rounded down.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn ask(&self) -> Result<Timestamp, Fault> {
+        self.store.put(&self.key, Bytes::new().into()).await.map_err(|error| fault_of(&error))?;
+        let meta = self.store.head(&self.key).await.map_err(|error| fault_of(&error))?;
+        Ok(Timestamp::from_millis(meta.last_modified.timestamp_millis()))
+    }
+
+    /// Returns the time as reckoned from an answer of the last five minutes, and asks when there is none.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn now(&self) -> Result<Timestamp, Fault> {
+        let mut told = self.told.lock().await;
+        if let Some((time, since)) = &*told
+            && since.elapsed() < KEPT
+        {
+            return Ok(time.after(since.elapsed()));
+        }
+        let before = Moment::now();
+        let time = self.ask().await?;
+        *told = Some((time, before));
+        Ok(time.after(before.elapsed()))
+    }
+}
