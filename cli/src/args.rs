@@ -4,8 +4,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use geoclaim_common::{Fault, kafka::KafkaSettings};
 
 use crate::commands::{
-    consume::ConsumeArgs, demo::DemoArgs, extent::ExtentArgs, inspect::InspectArgs, plan::PlanArgs, publish::PublishArgs,
-    redrive::RedriveArgs,
+    consume::ConsumeArgs, demo::DemoArgs, extent::ExtentArgs, inspect::InspectArgs, janitor::JanitorArgs, plan::PlanArgs,
+    publish::PublishArgs, redrive::RedriveArgs, sweep::SweepArgs,
 };
 
 /// The claim check for oversized GeoJSON: large bodies go to object storage, small envelopes to Kafka, and each event
@@ -35,6 +35,10 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Send dead letters again, after checking that their bodies exist; without --send, only look
     Redrive(RedriveArgs),
+    /// Plan what nothing can refer to any more; with --delete, also delete what was planned before
+    Sweep(SweepArgs),
+    /// List what interrupted writes, checks and leases left in a store; with --delete, remove it
+    Janitor(JanitorArgs),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -21,6 +21,7 @@ mod failure;
 mod input;
 mod progress;
 mod records;
+mod referrers;
 mod signals;
 mod sinks;
 mod telemetry;

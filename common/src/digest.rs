@@ -21,6 +21,16 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Makes a digest of its bytes.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns its bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Returns the first two hexadecimal digits, which name the folder of the body's key.
     pub fn shard(&self) -> String {
         format!("{:02x}", self.0[0])

@@ -7,6 +7,9 @@ use object_store::path::Path;
 
 use crate::Digest;
 
+/// The folder of all bodies.
+pub const FOLDER: &str = "geom";
+
 /// Returns the key of the body with this digest, relative to the store's configured prefix.
 ///
 /// ```
@@ -14,7 +17,7 @@ use crate::Digest;
 /// assert!(key::of(&Digest::of(b"")).as_ref().starts_with("geom/e3/e3b0c442"));
 /// ```
 pub fn of(digest: &Digest) -> Path {
-    Path::from_iter(["geom", &digest.shard(), &format!("{digest}.json")])
+    Path::from_iter([FOLDER, &digest.shard(), &format!("{digest}.json")])
 }
 
 /// Returns the digest that `key` is the key of, or `None` when it is not exactly of the body grammar.

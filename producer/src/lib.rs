@@ -34,6 +34,8 @@ pub mod publish;
 pub mod put;
 pub mod read;
 pub mod sizes;
+pub mod sweep;
 
 pub use identity::IdRule;
 pub use publish::{Problem, PublishCounters, PublishReport, PublishSettings, Publisher, Source};
+pub use sweep::{Sweep, SweepReport, SweepSettings};

@@ -4,9 +4,11 @@ pub(crate) mod consume;
 pub(crate) mod demo;
 pub(crate) mod extent;
 pub(crate) mod inspect;
+pub(crate) mod janitor;
 pub(crate) mod plan;
 pub(crate) mod publish;
 pub(crate) mod redrive;
+pub(crate) mod sweep;
 
 use std::process::ExitCode;
 
@@ -22,5 +24,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Plan(args) => plan::run(args).await,
         Command::Inspect(args) => inspect::run(args).await,
         Command::Redrive(args) => redrive::run(args).await,
+        Command::Sweep(args) => sweep::run(args).await,
+        Command::Janitor(args) => janitor::run(args).await,
     }
 }

@@ -45,7 +45,7 @@ impl Follower {
         settings.validate()?;
         let client = |isolation: &str| {
             let mut config = without_group(settings);
-            config.set("auto.offset.reset", "earliest").set("isolation.level", isolation);
+            config.set("isolation.level", isolation);
             config.create().map_err(|error| fault_of(&error))
         };
         let next = (0..i32::try_from(partitions).unwrap_or(i32::MAX)).map(|partition| (partition, 0)).collect();

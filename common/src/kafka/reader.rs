@@ -30,38 +30,82 @@ pub struct StoredRecord {
     pub headers: Vec<Header>,
 }
 
+/// How long records are waited for.
+const ANSWER: Duration = Duration::from_secs(15);
+
 /// Gives each record of a topic, from the beginning of each partition to its end as of now, to `visit`; stops early
-/// when it breaks. Order holds within a partition. Blocks; call it off the async threads.
+/// when it breaks. Order holds within a partition. Records of transactions that are not committed are left out. Blocks; call
+/// it off the async threads.
 ///
 /// # Errors
-/// The topic does not exist or the brokers do not answer.
+/// The topic does not exist, the brokers do not answer, or a partition cannot be read.
 pub fn read_topic(
     settings: &KafkaSettings,
     topic: &str,
+    visit: impl FnMut(StoredRecord) -> ControlFlow<()>,
+) -> Result<(), Fault> {
+    read(settings, topic, "read_committed", visit)
+}
+
+/// As [`read_topic`], records of transactions included, whatever becomes of these.
+///
+/// # Errors
+/// As [`read_topic`], and when partitions were added meanwhile.
+pub fn read_everything(
+    settings: &KafkaSettings,
+    topic: &str,
+    visit: impl FnMut(StoredRecord) -> ControlFlow<()>,
+) -> Result<(), Fault> {
+    read(settings, topic, "read_uncommitted", visit)
+}
+
+fn read(
+    settings: &KafkaSettings,
+    topic: &str,
+    isolation: &str,
     mut visit: impl FnMut(StoredRecord) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
-    settings.validate()?;
-    let facts =
-        super::topic_facts(settings, topic)?.ok_or_else(|| Fault::configuration(format!("topic {topic} does not exist")))?;
-    let consumer: BaseConsumer = without_group(settings).create().map_err(|error| fault_of(&error))?;
-    let mut open = assign_all(&consumer, topic, facts.partitions)?;
+    let partitions = readable_partitions(settings, topic)?;
+    let consumer: BaseConsumer =
+        without_group(settings).set("isolation.level", isolation).create().map_err(|error| fault_of(&error))?;
+    let mut open = assign_all(&consumer, topic, partitions)?;
     while !open.is_empty() {
-        match consumer.poll(Duration::from_secs(15)) {
-            None => {
-                return Err(Fault::unavailable(format!("no record of topic {topic} for 15 seconds, and its end is not reached")));
-            }
+        match consumer.poll(ANSWER) {
+            None => return Err(stuck(topic, &open)),
             // Told again each time that the end is reached anew.
             Some(Err(KafkaError::PartitionEOF(partition))) => drop(open.remove(&partition)),
             Some(Err(error)) => return Err(fault_of(&error)),
             Some(Ok(message)) if !open.contains(&message.partition()) => {}
             Some(Ok(message)) => {
                 if visit(stored(&message)).is_break() {
-                    break;
+                    return Ok(());
                 }
             }
         }
     }
+    if readable_partitions(settings, topic)? != partitions {
+        return Err(Fault::unavailable(format!("topic {topic} was given partitions while it was read; read it again")));
+    }
     Ok(())
+}
+
+/// Returns how many partitions a topic has, all of which can be read.
+pub(super) fn readable_partitions(settings: &KafkaSettings, topic: &str) -> Result<usize, Fault> {
+    settings.validate()?;
+    let facts =
+        super::topic_facts(settings, topic)?.ok_or_else(|| Fault::configuration(format!("topic {topic} does not exist")))?;
+    match facts.leaderless {
+        Some(partition) => {
+            Err(Fault::unavailable(format!("partition {partition} of topic {topic} cannot be read: no broker leads it")))
+        }
+        None => Ok(facts.partitions),
+    }
+}
+
+/// Says which partitions gave nothing.
+pub(super) fn stuck(topic: &str, open: &BTreeSet<i32>) -> Fault {
+    let (seconds, open) = (ANSWER.as_secs(), open.iter().map(i32::to_string).collect::<Vec<_>>().join(", "));
+    Fault::unavailable(format!("partition {open} of topic {topic} cannot be read: no record for {seconds} s, and no end"))
 }
 
 /// Returns the configuration of a reader that belongs to no group. A client needs a group's name to assign by hand; nothing
@@ -69,6 +113,8 @@ pub fn read_topic(
 pub(super) fn without_group(settings: &KafkaSettings) -> ClientConfig {
     let mut config = settings.reader();
     config.set("group.id", "geoclaim-reader").set("enable.auto.commit", "false").set("enable.partition.eof", "true");
+    // What was deleted while it was read is gone; the rest is not to be passed over.
+    config.set("auto.offset.reset", "earliest");
     config
 }
 
@@ -84,7 +130,7 @@ pub(super) fn stored(message: &BorrowedMessage<'_>) -> StoredRecord {
     }
 }
 
-fn assign_all(consumer: &BaseConsumer, topic: &str, partitions: usize) -> Result<BTreeSet<i32>, Fault> {
+pub(super) fn assign_all(consumer: &BaseConsumer, topic: &str, partitions: usize) -> Result<BTreeSet<i32>, Fault> {
     let mut list = TopicPartitionList::new();
     let partitions: BTreeSet<i32> = (0..i32::try_from(partitions).unwrap_or(i32::MAX)).collect();
     for partition in &partitions {

@@ -26,8 +26,36 @@ pub struct TopicFacts {
     pub retention_ms: Option<i64>,
     /// Its `segment.ms`; `None` when the broker does not say.
     pub segment_ms: Option<i64>,
-    /// Whether its `cleanup.policy` is compaction alone.
-    pub is_compacted: bool,
+    /// Its `cleanup.policy`; `None` when the broker does not say.
+    pub cleanup: Option<Cleanup>,
+    /// Its `message.timestamp.type`; `None` when the broker does not say.
+    pub timestamps: Option<Timestamps>,
+    /// Its `min.insync.replicas`; `None` when the broker does not say.
+    pub min_insync_replicas: Option<usize>,
+    /// The smallest number of replicas that one of its partitions has.
+    pub replicas: usize,
+    /// A partition that nobody leads now, so that it can be neither read nor written.
+    pub leaderless: Option<i32>,
+}
+
+/// How a topic is kept small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cleanup {
+    /// Old segments are deleted.
+    Delete,
+    /// Of each key the last record is kept, for ever.
+    Compact,
+    /// Both.
+    CompactAndDelete,
+}
+
+/// Whose time a record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timestamps {
+    /// Its producer's.
+    Create,
+    /// The broker's.
+    LogAppend,
 }
 
 /// A topic to make.
@@ -57,8 +85,11 @@ pub fn topic_facts(settings: &KafkaSettings, topic: &str) -> Result<Option<Topic
         Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => return Ok(None),
         Some(code) => return Err(Fault::configuration(format!("topic {topic}: {code}"))),
     }
-    let partitions = found.partitions().len();
-    Ok(Some(TopicFacts { partitions, ..configured(settings, topic).unwrap_or_default() }))
+    let partitions = found.partitions();
+    let facts = configured(settings, topic).unwrap_or_default();
+    let replicas = partitions.iter().map(|partition| partition.replicas().len()).min().unwrap_or(0);
+    let leaderless = partitions.iter().find(|partition| partition.leader() < 0).map(|partition| partition.id());
+    Ok(Some(TopicFacts { partitions: partitions.len(), replicas, leaderless, ..facts }))
 }
 
 /// Asks for a topic's settings; `None` when the broker does not say.
@@ -70,11 +101,20 @@ fn configured(settings: &KafkaSettings, topic: &str) -> Option<TopicFacts> {
     let entries = config.entry_map();
     let value = |name: &str| entries.get(name)?.value.as_deref();
     Some(TopicFacts {
-        partitions: 0,
         max_message_bytes: value("max.message.bytes").and_then(|value| value.parse().ok()),
         retention_ms: value("retention.ms").and_then(|value| value.parse().ok()),
         segment_ms: value("segment.ms").and_then(|value| value.parse().ok()),
-        is_compacted: value("cleanup.policy") == Some("compact"),
+        cleanup: value("cleanup.policy").map(|policy| match (policy.contains("compact"), policy.contains("delete")) {
+            (false, _) => Cleanup::Delete,
+            (true, false) => Cleanup::Compact,
+            (true, true) => Cleanup::CompactAndDelete,
+        }),
+        timestamps: value("message.timestamp.type").map(|kind| match kind {
+            "LogAppendTime" => Timestamps::LogAppend,
+            _ => Timestamps::Create,
+        }),
+        min_insync_replicas: value("min.insync.replicas").and_then(|value| value.parse().ok()),
+        ..TopicFacts::default()
     })
 }
 

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 
 use crate::{Digest, Fault, FaultKind, clock::Stopwatch};
 
-pub use store::StoreLeases;
+pub use store::{LEASES, StoreLeases};
 
 /// A lease: not `Clone`, and committing consumes it.
 #[derive(Debug)]

@@ -21,6 +21,9 @@ use crate::{
     store::{self, Store, StoreClock, fault_of},
 };
 
+/// Folder of the objects of leases.
+pub const LEASES: &str = "leases";
+
 /// How often a claim is tried while others change what it looks at.
 const TURNS: usize = 10;
 
@@ -53,7 +56,7 @@ impl StoreLeases {
     }
 
     fn folder(job: Digest) -> Path {
-        Path::from(format!("leases/{}/{job}", job.shard()))
+        Path::from(format!("{LEASES}/{}/{job}", job.shard()))
     }
 
     fn key(job: Digest, fence: u64, what: &str) -> Path {

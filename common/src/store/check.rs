@@ -70,8 +70,11 @@ pub async fn check_updates(store: &Store) -> Result<(), Fault> {
     }
 }
 
+/// Folder of the objects that are written to see what a store does.
+pub const SELF_TESTS: &str = "self-test";
+
 fn fresh_key() -> Path {
-    Path::from(format!("self-test/{}", uuid::Uuid::now_v7()))
+    Path::from(format!("{SELF_TESTS}/{}", uuid::Uuid::now_v7()))
 }
 
 fn told(error: &Error) -> Fault {

@@ -6,7 +6,7 @@ use geoclaim_common::{
     Fault,
     kafka::{KafkaSettings, NewTopic, TopicFacts, create_topic, topic_facts},
     limits,
-    retention::longest_path,
+    retention::{Timing, readable_for},
 };
 
 use crate::{
@@ -35,7 +35,7 @@ impl Topics {
         let days = |duration: Duration| duration.as_secs().div_ceil(SECONDS_A_DAY);
         let [topic, letters] = &self.facts;
         let advice = "leave --ledger-retention out, and the ledger keeps every event";
-        let longest = longest_path(&[(&topic.0, &topic.1), (&letters.0, &letters.1)])
+        let longest = readable_for(&[(&topic.0, &topic.1), (&letters.0, &letters.1)], &Timing::default())
             .map_err(|fault| Fault::configuration(format!("{}: {advice}", fault.detail)))?;
         if kept >= longest {
             return Ok(());
