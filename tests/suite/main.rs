@@ -31,4 +31,5 @@ mod reread;
 mod side_effects;
 mod sinks;
 mod support;
+mod sweep;
 mod topics;
