@@ -4,8 +4,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use geoclaim_common::{Fault, kafka::KafkaSettings};
 
 use crate::commands::{
-    consume::ConsumeArgs, demo::DemoArgs, extent::ExtentArgs, inspect::InspectArgs, janitor::JanitorArgs, plan::PlanArgs,
-    publish::PublishArgs, redrive::RedriveArgs, sweep::SweepArgs,
+    audit::AuditArgs, consume::ConsumeArgs, demo::DemoArgs, extent::ExtentArgs, inspect::InspectArgs, janitor::JanitorArgs,
+    plan::PlanArgs, publish::PublishArgs, redrive::RedriveArgs, sweep::SweepArgs, url::UrlArgs,
 };
 
 /// The claim check for oversized GeoJSON: large bodies go to object storage, small envelopes to Kafka, and each event
@@ -39,6 +39,10 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// List what interrupted writes, checks and leases left in a store; with --delete, remove it
     Janitor(JanitorArgs),
+    /// Do topic, dead letters, bucket, ledger and limits still agree, and are the oldest bodies there?
+    Audit(AuditArgs),
+    /// Print a URL by which anyone can fetch a body for a while
+    Url(UrlArgs),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

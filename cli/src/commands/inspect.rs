@@ -1,9 +1,9 @@
 //! `geoclaim inspect`.
 
-use std::{ops::ControlFlow, process::ExitCode};
+use std::{ops::ControlFlow, process::ExitCode, time::Duration};
 
 use clap::Args;
-use geoclaim_common::{ClaimCheck, Envelope, Fault, envelope::Content, kafka::StoredRecord};
+use geoclaim_common::{ClaimCheck, Envelope, Fault, envelope::Content, kafka::StoredRecord, store::Bucket};
 use geoclaim_consumer::resolve::Resolver;
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -15,11 +15,17 @@ use crate::{
     records,
 };
 
+/// How long a URL of --urls is good for.
+const URL_LASTS: Duration = Duration::from_secs(900);
+
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
     /// Fetch and verify each body
     #[arg(long, requires = "store")]
     resolve: bool,
+    /// Print a URL by which anyone can fetch each body for fifteen minutes
+    #[arg(long, requires = "store")]
+    urls: bool,
     /// Only envelopes of this feature
     #[arg(long, value_name = "ID")]
     feature: Option<String>,
@@ -54,10 +60,11 @@ pub(crate) async fn run(args: InspectArgs) -> Result<ExitCode, Failure> {
         Some(url) => Some(records::resolver(url).await?),
         None => None,
     };
+    let bucket = args.store.as_deref().filter(|_| args.urls).map(Bucket::open).transpose()?;
     let mut records = read(&args)?;
     let mut report = Report::default();
     while let Some(record) = records.recv().await {
-        show(&args, &record?, resolver.as_ref(), &mut report).await?;
+        show(&args, &record?, (resolver.as_ref(), bucket.as_ref()), &mut report).await?;
     }
     if args.report.is_json() {
         console::json(&report)?;
@@ -83,7 +90,7 @@ fn read(args: &InspectArgs) -> Result<mpsc::Receiver<Result<StoredRecord, Fault>
 async fn show(
     args: &InspectArgs,
     record: &StoredRecord,
-    resolver: Option<&Resolver>,
+    (resolver, bucket): (Option<&Resolver>, Option<&Bucket>),
     report: &mut Report,
 ) -> Result<(), Failure> {
     report.envelopes += 1;
@@ -104,6 +111,10 @@ async fn show(
         (Content::Claim(claim), Some(resolver)) => check(*claim, resolver, report).await,
         _ => String::new(),
     };
+    let url = match (&envelope.content, bucket) {
+        (Content::Claim(claim), Some(bucket)) => format!("\n  {}", bucket.presign(&claim.key(), URL_LASTS).await?),
+        _ => String::new(),
+    };
     match envelope.content {
         Content::Inline(_) => report.inline += 1,
         Content::Claim(_) => report.stored += 1,
@@ -113,7 +124,8 @@ async fn show(
         let text = String::from_utf8_lossy(value).replace(['\n', '\r'], " ");
         return console::out(&format!("{text}\n"));
     }
-    console::out(&format!("{place}  {}{checked}\n", console::printable(&described(&envelope, record)).replace('\n', "\\n")))
+    let described = console::printable(&described(&envelope, record)).replace('\n', "\\n");
+    console::out(&format!("{place}  {described}{checked}{url}\n"))
 }
 
 async fn check(claim: ClaimCheck, resolver: &Resolver, report: &mut Report) -> String {

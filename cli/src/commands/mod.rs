@@ -1,5 +1,6 @@
 //! The commands. Each builds its components from its flags, calls one library function, and prints.
 
+pub(crate) mod audit;
 pub(crate) mod consume;
 pub(crate) mod demo;
 pub(crate) mod extent;
@@ -9,6 +10,7 @@ pub(crate) mod plan;
 pub(crate) mod publish;
 pub(crate) mod redrive;
 pub(crate) mod sweep;
+pub(crate) mod url;
 
 use std::process::ExitCode;
 
@@ -26,5 +28,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Redrive(args) => redrive::run(args).await,
         Command::Sweep(args) => sweep::run(args).await,
         Command::Janitor(args) => janitor::run(args).await,
+        Command::Audit(args) => audit::run(args).await,
+        Command::Url(args) => url::run(args).await,
     }
 }

@@ -34,6 +34,8 @@ pub struct TopicFacts {
     pub min_insync_replicas: Option<usize>,
     /// The smallest number of replicas that one of its partitions has.
     pub replicas: usize,
+    /// How many brokers there are.
+    pub brokers: usize,
     /// A partition that nobody leads now, so that it can be neither read nor written.
     pub leaderless: Option<i32>,
 }
@@ -89,7 +91,7 @@ pub fn topic_facts(settings: &KafkaSettings, topic: &str) -> Result<Option<Topic
     let facts = configured(settings, topic).unwrap_or_default();
     let replicas = partitions.iter().map(|partition| partition.replicas().len()).min().unwrap_or(0);
     let leaderless = partitions.iter().find(|partition| partition.leader() < 0).map(|partition| partition.id());
-    Ok(Some(TopicFacts { partitions: partitions.len(), replicas, leaderless, ..facts }))
+    Ok(Some(TopicFacts { partitions: partitions.len(), replicas, leaderless, brokers: metadata.brokers().len(), ..facts }))
 }
 
 /// Asks for a topic's settings; `None` when the broker does not say.

@@ -24,7 +24,7 @@ pub use bucket::{Bucket, Lifecycle, Upload};
 pub use check::{SELF_TESTS, check, check_creates, check_updates};
 pub use clock::{CLOCKS, StoreClock};
 pub use fault::fault_of;
-pub use read::{found, read};
+pub use read::{exists, found, read};
 
 /// A store shared by everything that needs one.
 pub type Store = Arc<dyn ObjectStore>;

@@ -19,6 +19,14 @@ pub fn found<T>(answer: object_store::Result<T>) -> Result<Option<T>, Fault> {
     }
 }
 
+/// Tells whether an object is there.
+///
+/// # Errors
+/// The store's.
+pub async fn exists(store: &Store, path: &Path) -> Result<bool, Fault> {
+    found(store.head(path).await).map(|meta| meta.is_some())
+}
+
 /// Reads an object; `None` when there is none.
 ///
 /// # Errors
