@@ -83,8 +83,9 @@ pub(crate) async fn run(args: AuditArgs) -> Result<ExitCode, Failure> {
     let look = |bar: &indicatif::ProgressBar| {
         bar.set_message(format!("{} bodies fetched and verified", audit.counters.verified.load(Ordering::Relaxed)));
     };
+    let progress = Progress::of_work();
     let findings = tokio::select! {
-        findings = Progress::of_work().during(audit.run(), look) => findings,
+        findings = progress.during(audit.run(), look) => findings,
         () = signals::shutdown() => return Err(Failure::wrong("stopped before all checks were made")),
     };
     let is_wrong = findings.iter().any(|finding| finding.status != Status::Ok);
