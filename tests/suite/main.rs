@@ -18,6 +18,7 @@ mod faults;
 mod filter;
 mod flow;
 mod interop;
+mod kept;
 mod leases;
 mod lost_answers;
 mod order;

@@ -139,6 +139,15 @@ impl SeaweedFs {
         http::put(&self.address, path, headers, body, Duration::from_secs(30))
     }
 
+    /// Sends one unsigned request of any method, and returns the HTTP status and what the reply carries.
+    ///
+    /// # Errors
+    ///
+    /// When the store does not answer.
+    pub fn ask(&self, method: &str, path: &str, body: &[u8]) -> io::Result<(u16, String)> {
+        http::exchange(method, &self.address, path, &[], body, Duration::from_secs(30))
+    }
+
     /// Kills the store (SIGKILL) and keeps its data. Does nothing when it is stopped.
     pub fn stop_hard(&mut self) {
         self.service.stop_hard();
