@@ -33,6 +33,7 @@
 //! ```
 
 pub mod aoi;
+pub mod compare;
 pub mod dead_letter;
 mod engine;
 mod holdings;

@@ -28,6 +28,7 @@ mod rebalances;
 mod redrive;
 mod relied_on;
 mod reload;
+mod replay;
 mod reread;
 mod side_effects;
 mod sinks;

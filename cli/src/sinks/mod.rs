@@ -8,6 +8,7 @@ use std::{str::FromStr, sync::Arc};
 use geoclaim_common::kafka::{Input, KafkaSettings};
 use geoclaim_consumer::{
     aoi::LiveAreas,
+    compare::{GeoPackageFeatures, HeldFeatures, PostgisFeatures},
     sink::{OnLeft, Sink, gpkg::GeoPackageSink, postgis::PostgisSink, stdout::LineSink},
 };
 
@@ -95,6 +96,15 @@ impl SinkTarget {
     /// Tells whether the sink keeps the state of features and a ledger beside it.
     pub(crate) fn keeps_state(&self) -> bool {
         matches!(self, Self::GeoPackage(_) | Self::Postgis(_))
+    }
+
+    /// Opens what a sink holds, to be read.
+    pub(crate) async fn features(&self, consumer: &str) -> Result<Box<dyn HeldFeatures>, Failure> {
+        match self {
+            Self::GeoPackage(file) => Ok(Box::new(GeoPackageFeatures::open(file)?)),
+            Self::Postgis(url) => Ok(Box::new(PostgisFeatures::open(url, consumer).await?)),
+            _ => Err(Failure::misuse("only gpkg:FILE and postgres://… hold features that can be read")),
+        }
     }
 
     /// Opens the sink.

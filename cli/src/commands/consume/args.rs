@@ -4,6 +4,7 @@ use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use geoclaim_common::{fault::RetrySettings, limits};
 
+use super::replay::ReplayArgs;
 use crate::{
     args::{KafkaArgs, ReportArgs, StoreArgs},
     sinks::{ObjectArgs, SinkTarget, TopicArgs},
@@ -39,12 +40,6 @@ pub(crate) struct ConsumeArgs {
     /// Stop at the end of the topic instead of waiting for more
     #[arg(short = 'e', long, visible_alias = "exit-at-end")]
     pub(super) until_end: bool,
-    /// Read the topic from its start to its end, through the same ledger, beside the group and its offsets
-    #[arg(long)]
-    pub(super) from_start: bool,
-    /// Of the areas, look for these only: those that were added after the topic had been read
-    #[arg(long, value_name = "ID", value_delimiter = ',', num_args = 1.., requires = "from_start")]
-    pub(super) areas_only: Vec<String>,
     /// What becomes of a feature in the sink that leaves the areas
     #[arg(long, value_name = "HOW", default_value = "remove")]
     pub(super) on_left: LeftArg,
@@ -63,6 +58,8 @@ pub(crate) struct ConsumeArgs {
     /// How long a missing body of a new envelope is waited for
     #[arg(long, value_name = "SECONDS", default_value_t = RetrySettings::default().fresh_window_seconds)]
     pub(super) fresh_window: u64,
+    #[command(flatten)]
+    pub(super) replay: ReplayArgs,
     #[command(flatten)]
     pub(super) kafka: KafkaArgs,
     #[command(flatten)]

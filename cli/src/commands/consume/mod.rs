@@ -1,6 +1,7 @@
 //! `geoclaim consume`.
 
 mod args;
+mod replay;
 mod topics;
 
 use std::{process::ExitCode, sync::Arc};
@@ -11,7 +12,10 @@ use geoclaim_common::{
     kafka::{Input, KafkaSettings, KafkaSink, KafkaSource, Membership, SourceEnd, SourceSettings},
     store::{self, LocalDirectory},
 };
-use geoclaim_consumer::{ConsumeReport, ConsumeSettings, Consumer, DeadLetters, aoi::LiveAreas, sink::OnLeft, watch::watch};
+use geoclaim_consumer::{
+    ConsumeReport, ConsumeSettings, Consumer, DeadLetters, aoi::LiveAreas, compare::Comparison, sink::OnLeft, watch::watch,
+};
+use serde::Serialize;
 
 pub(crate) use args::ConsumeArgs;
 use args::LeftArg;
@@ -30,7 +34,7 @@ use crate::{
 const REREAD_LINGER_MS: u64 = 2_000;
 
 pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
-    let areas = Arc::new(LiveAreas::new(areas::read_set(&args.aoi, &args.areas_only)?));
+    let areas = Arc::new(LiveAreas::new(areas::read_set(&args.aoi, &args.replay.areas_only)?));
     let kafka = args.kafka.settings()?;
     let topic = args.kafka.topic.clone();
     let letters = args.dead_letter_topic.clone().unwrap_or_else(|| dead_letters_of(&topic));
@@ -40,6 +44,7 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
         ));
     }
     args.sink.check(&letters, &args.store.store)?;
+    args.replay.check(&args.sink)?;
     if !args.sink.keeps_state() && (args.ledger_retention.is_some() || matches!(args.on_left, LeftArg::Mark)) {
         let which = "--ledger-retention and --on-left mark are for a sink that keeps features and a ledger";
         return Err(Failure::misuse(format!("{which}: --sink gpkg:FILE or postgres://…")));
@@ -54,18 +59,21 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
         LeftArg::Remove => OnLeft::Remove,
         LeftArg::Mark => OnLeft::Mark,
     };
-    let consumer = args.consumer.as_deref().unwrap_or(&args.group);
+    let consumer_name = args.consumer.as_deref().unwrap_or(&args.group);
     let source = source(&args, settings.record_bytes());
+    if args.replay.is_given() {
+        args.replay.begin(&kafka, &topic, &source.group).await?;
+    }
     let membership = Membership::default();
     let sink = SinkSettings {
-        consumer,
+        consumer: consumer_name,
         on_left,
         areas: Arc::clone(&areas),
         store: &args.store.store,
         objects: &args.objects,
         topic: &args.output,
         kafka: &kafka,
-        group: if args.from_start { &source.group } else { &args.group },
+        group: if args.replay.is_given() { &source.group } else { &args.group },
         input: Input { topic: topic.clone(), membership: membership.clone() },
     };
     let sink = args.sink.open(sink).await?;
@@ -82,19 +90,35 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
     };
     let progress = Progress::of_work();
     let consuming = consume(consumer, &kafka, (&source, &membership), (&progress, signals::shutdown()));
-    let (report, failure) = match areas::file(&args.aoi).filter(|_| !args.from_start) {
+    let (report, failure) = match areas::file(&args.aoi).filter(|_| !args.replay.is_given()) {
         Some(file) => tokio::select! {
             done = consuming => done?,
             () = watch(file, areas, |reload| areas::tell(&args.aoi, &progress, &reload)) => unreachable!("it watches for ever"),
         },
         None => consuming.await?,
     };
+    let compared = match failure {
+        None => args.replay.compared(&args.sink, consumer_name, &args.group).await?,
+        Some(_) => None,
+    };
+    let is_different = compared.as_ref().is_some_and(|compared| !compared.is_same());
+    let bad = report.dead_lettered + report.rejected > 0 || is_different;
     if args.report.is_json() {
-        console::json(&report)?;
+        console::json(&Report { report, compared })?;
     } else {
         tell(&report);
+        compared.iter().for_each(replay::tell);
     }
-    failure.map_or(Ok(status(report.dead_lettered + report.rejected > 0)), Err)
+    failure.map_or(Ok(status(bad)), Err)
+}
+
+/// What was done, and what a replay came to.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    report: ConsumeReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<Comparison>,
 }
 
 /// Runs a consumer and shows its progress. Returns what was done, and the failure that stopped it early.
@@ -124,7 +148,7 @@ pub(crate) async fn consume(
 /// A run that re-reads the topic has a group of its own, and ends when it has caught up.
 fn source(args: &ConsumeArgs, queued_bytes: usize) -> SourceSettings {
     let source = SourceSettings { group: args.group.clone(), queued_bytes, ..SourceSettings::default() };
-    if args.from_start {
+    if args.replay.is_given() {
         let group = format!("{}.from-start.{}", args.group, geoclaim_producer::identity::new_run());
         return SourceSettings { group, end: SourceEnd::EndOfTopic, end_linger_ms: REREAD_LINGER_MS, ..source };
     }
