@@ -14,7 +14,7 @@ const KEPT: std::time::Duration = std::time::Duration::from_secs(300);
 /// Folder of the objects that are written to be told the time.
 pub const CLOCKS: &str = "clock";
 
-/// Tells a store's time: that of an object that is written now. Each clock leaves one small object behind.
+/// Tells a store's time: that of an object that is written now.
 #[derive(Debug)]
 pub struct StoreClock {
     store: Store,
@@ -35,6 +35,8 @@ impl StoreClock {
     pub async fn ask(&self) -> Result<Timestamp, Fault> {
         self.store.put(&self.key, Bytes::new().into()).await.map_err(|error| fault_of(&error))?;
         let meta = self.store.head(&self.key).await.map_err(|error| fault_of(&error))?;
+        // What is left of it hurts nobody.
+        let _ = self.store.delete(&self.key).await;
         Ok(Timestamp::from_millis(meta.last_modified.timestamp_millis()))
     }
 
