@@ -32,6 +32,7 @@ mod replay;
 mod reread;
 mod side_effects;
 mod sinks;
+mod soak;
 mod support;
 mod sweep;
 mod topics;

@@ -184,6 +184,23 @@ async fn a_publisher_that_has_dawdled_looks_again_before_it_sends() {
     inner.head(&quick).await.unwrap();
 }
 
+/// While one body is looked for again, the others wait where they are, and none may hold what it needs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publisher_that_looks_again_does_not_wait_for_those_that_wait_for_it() {
+    let features: Vec<String> = (0..8).map(|n| large(&format!("f{n}"))).collect();
+    let slow: Vec<String> = [0, 3, 6].map(|n| key_of(&features[n]).to_string()).into();
+    let store = FaultyStore::new(memory(), move |op, key, _| match op {
+        Op::Create if slow.iter().any(|slow| slow == key) => Act::Slow(Duration::from_millis(2_900)),
+        Op::Get if key.starts_with("sweep") => Act::Slow(Duration::from_millis(300)),
+        Op::Create | Op::Head => Act::Slow(Duration::from_millis(100)),
+        _ => Act::Pass,
+    });
+    let mut publisher = publisher(Arc::new(store), Arc::new(MemorySink::default()));
+    publisher.settings.concurrency = 4;
+    let published = tokio::time::timeout(Duration::from_secs(60), publish(publisher, lines(&features))).await;
+    assert_eq!(published.expect("it ends").published, 8);
+}
+
 /// Acknowledges after three seconds, and deletes a body meanwhile.
 #[derive(Debug)]
 struct LateSink {

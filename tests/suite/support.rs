@@ -175,7 +175,12 @@ impl Real {
 
 /// Returns the bodies of a place as the store itself has them, its prefix taken off.
 pub fn s3(real: &Real, bucket: &str) -> Store {
-    let builder = object_store::aws::AmazonS3Builder::new().with_bucket_name(bucket).with_endpoint(real.store.endpoint());
+    bodies_in(real.store, bucket)
+}
+
+/// Returns the bodies in a bucket as the store itself has them.
+pub fn bodies_in(store: &SeaweedFs, bucket: &str) -> Store {
+    let builder = object_store::aws::AmazonS3Builder::new().with_bucket_name(bucket).with_endpoint(store.endpoint());
     let builder = builder.with_allow_http(true).with_region("us-east-1").with_access_key_id("any").with_secret_access_key("any");
     Arc::new(object_store::prefix::PrefixStore::new(builder.build().unwrap(), "bodies"))
 }

@@ -1,6 +1,6 @@
 //! `geoclaim sweep`.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Args;
 use geoclaim_common::store::{self, LocalDirectory};
@@ -13,7 +13,7 @@ use crate::{
     progress::Progress,
     referrers::ReferrerArgs,
     signals,
-    time::TimingArgs,
+    time::{self, TimingArgs},
 };
 
 #[derive(Debug, Args)]
@@ -31,6 +31,9 @@ pub(crate) struct SweepArgs {
     /// still counts as a reference
     #[arg(long, value_name = "TOPIC/PARTITION/OFFSET")]
     looked_at: Vec<String>,
+    /// How long a sweep that was killed keeps others from sweeping
+    #[arg(long, value_name = "TIME", value_parser = time::duration, default_value = "1m", hide = true)]
+    lease: Duration,
     /// Where lists are spilled: 48 bytes a body and 8 a reference [default: the folder for temporary files]
     #[arg(long, value_name = "DIRECTORY")]
     spill: Option<PathBuf>,
@@ -53,6 +56,7 @@ pub(crate) async fn run(args: SweepArgs) -> Result<ExitCode, Failure> {
         timing: args.timing.timing(),
         most_share_percent: args.max_share,
         requests_per_second: args.rate,
+        lease_seconds: args.lease.as_secs(),
         looked_at: args.looked_at.iter().cloned().collect(),
         ..SweepSettings::default()
     };

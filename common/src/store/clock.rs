@@ -1,15 +1,19 @@
 //! The time by a store's clock, which ages of its objects are told by.
 
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
 use bytes::Bytes;
 use object_store::{ObjectStoreExt as _, path::Path};
-use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::{Store, fault_of};
 use crate::{Fault, Timestamp, clock::Moment};
 
 /// For how long the answer of a store is reckoned on from.
-const KEPT: std::time::Duration = std::time::Duration::from_secs(300);
+const KEPT: Duration = Duration::from_secs(300);
 
 /// Folder of the objects that are written to be told the time.
 pub const CLOCKS: &str = "clock";
@@ -45,15 +49,16 @@ impl StoreClock {
     /// # Errors
     /// The store's.
     pub async fn now(&self) -> Result<Timestamp, Fault> {
-        let mut told = self.told.lock().await;
-        if let Some((time, since)) = &*told
+        // Not held while the store is asked: who holds it might not be polled while another waits for it.
+        let told = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((time, since)) = told
             && since.elapsed() < KEPT
         {
             return Ok(time.after(since.elapsed()));
         }
         let before = Moment::now();
         let time = self.ask().await?;
-        *told = Some((time, before));
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some((time, before));
         Ok(time.after(before.elapsed()))
     }
 }

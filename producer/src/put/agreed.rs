@@ -1,6 +1,9 @@
 //! What a publisher goes by, so that no sweep deletes what it relies on.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use geoclaim_common::{
     Fault,
@@ -8,7 +11,6 @@ use geoclaim_common::{
     retention::{Announcement, Timing},
     store::Store,
 };
-use tokio::sync::Mutex;
 
 /// The ages of bodies that a publisher relies on, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,18 +46,19 @@ impl Agreement {
 
     /// Returns what holds now. Read anew within half a publish deadline, which is sooner than a sweep acts on it.
     pub(super) async fn now(&self, store: &Store) -> Result<Agreed, Fault> {
-        let mut read = self.read.lock().await;
-        if let Some((agreed, since)) = &*read
+        // Not held while the store is asked: who holds it might not be polled while another waits for it.
+        let read = *self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((agreed, since)) = read
             && since.elapsed() < agreed.publish_deadline / 2
         {
-            return Ok(*agreed);
+            return Ok(agreed);
         }
         let before = Moment::now();
         let agreed = match Announcement::read(store).await? {
             Some(announced) => self.with(&announced),
             None => self.own,
         };
-        *read = Some((agreed, before));
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some((agreed, before));
         Ok(agreed)
     }
 

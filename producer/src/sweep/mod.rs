@@ -48,9 +48,6 @@ pub use report::{SweepCounters, SweepReport};
 pub use settings::SweepSettings;
 use spill::{Body, BodyList, Spill};
 
-/// How long the lease of a sweep lasts without a renewal. Longer than a delete is on its way.
-const LEASE: Duration = Duration::from_secs(60);
-
 /// Sweeps.
 #[derive(Clone, Debug)]
 pub struct Sweep {
@@ -86,11 +83,11 @@ impl Sweep {
     }
 
     async fn under_lease(&self, shutdown: Shared<impl Future<Output = ()>>) -> Result<(), Fault> {
-        let leases = Arc::new(StoreLeases::new(self.store.clone(), LEASE));
+        let leases = Arc::new(StoreLeases::new(self.store.clone(), Duration::from_secs(self.settings.lease_seconds)));
         let lease = match leases.claim(Digest::of(b"geoclaim sweep")).await? {
             Claim::Won(lease) => lease,
             Claim::Held | Claim::Committed => {
-                let seconds = LEASE.as_secs();
+                let seconds = self.settings.lease_seconds;
                 let what = "another sweep of this store is running";
                 return Err(Fault::new(
                     FaultKind::Fenced,

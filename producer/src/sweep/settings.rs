@@ -15,6 +15,8 @@ pub struct SweepSettings {
     pub most_share_percent: u8,
     /// Most requests a second.
     pub requests_per_second: u32,
+    /// How long the lease lasts after the last sign of life of a sweep that was killed.
+    pub lease_seconds: u64,
     /// How many deletes are on their way at once.
     pub concurrency: usize,
     /// Records that cannot be decoded and that a person has looked at, as `LOG/PARTITION/OFFSET`. What looks like a digest in
@@ -29,6 +31,7 @@ impl Default for SweepSettings {
             timing: Timing::default(),
             most_share_percent: 50,
             requests_per_second: 500,
+            lease_seconds: 60,
             concurrency: 8,
             looked_at: BTreeSet::new(),
         }
@@ -44,6 +47,11 @@ impl SweepSettings {
         self.timing.validate()?;
         if self.most_share_percent > 100 || self.requests_per_second == 0 || self.concurrency == 0 {
             return Err(Fault::configuration("the share is 0 to 100 percent, and the rate and the concurrency are not zero"));
+        }
+        // Nothing that a sweep has sent is on its way any more when its lease has lapsed, whoever rounds to seconds.
+        let least = self.timing.delete_deadline_seconds + 2;
+        if self.lease_seconds < least {
+            return Err(Fault::configuration(format!("the lease lasts {least} s or more: longer than a delete is on its way")));
         }
         Ok(())
     }
