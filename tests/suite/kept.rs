@@ -258,30 +258,3 @@ async fn leftovers_are_listed_and_removed_when_they_are_old() {
     assert_eq!(run.report()["uploads"], 1, "only under the store's prefix: {}", run.stderr);
     assert_eq!(janitor(&["--older-than", "0s"]).report()["uploads"], 0);
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_url_is_signed_when_it_is_asked_for_and_anyone_can_fetch_it() {
-    let Some(real) = Real::get() else { return };
-    let place = real.place("urls", 1);
-    let feature = large("a");
-    let run = binary::run(&["publish", "--run", "r"], &place.env, lines(std::slice::from_ref(&feature)).as_bytes());
-    assert_eq!(run.code(), 0, "{}", run.stderr);
-    let claim = Body::seal(feature.clone().into()).claim();
-    for name in [claim.key().to_string(), claim.digest.to_string()] {
-        let run = binary::run(&["url", &name, "--expires", "5m"], &place.env, b"");
-        assert_eq!(run.code(), 0, "{}", run.stderr);
-        let url = run.stdout.trim();
-        assert!(url.contains("X-Amz-Signature=") && url.contains("X-Amz-Expires=300"), "{url}");
-        let path = url.strip_prefix(&real.store.endpoint()).unwrap();
-        assert_eq!(real.store.ask("GET", path, b"").unwrap(), (200, feature.clone()));
-    }
-    let run = binary::run(&["inspect", "--resolve", "--urls"], &place.env, b"");
-    assert!(run.stdout.contains("verified") && run.stdout.contains("X-Amz-Signature="), "{}", run.stdout);
-    let absent = Body::seal("absent".into()).claim().digest.to_string();
-    let run = binary::run(&["url", &absent], &place.env, b"");
-    assert!(run.code() == 1 && run.stderr.contains("is not there"), "{}", run.stderr);
-    assert_eq!(binary::run(&["url", "geom/../etc/passwd"], &place.env, b"").code(), 2);
-    let folder = tempfile::tempdir().unwrap();
-    let run = binary::run(&["url", &absent, "--store", folder.path().to_str().unwrap()], &[], b"");
-    assert!(run.code() == 2 && run.stderr.contains("read the file"), "{}", run.stderr);
-}

@@ -36,3 +36,4 @@ mod soak;
 mod support;
 mod sweep;
 mod topics;
+mod urls;

@@ -18,6 +18,9 @@ pub(crate) struct UrlArgs {
     /// How long the URL is good for; seven days is the most that S3 takes
     #[arg(long, value_name = "TIME", value_parser = time::duration, default_value = "15m")]
     expires: Duration,
+    /// Do not look first whether the body is there
+    #[arg(long)]
+    unchecked: bool,
     #[command(flatten)]
     store: StoreArgs,
 }
@@ -32,7 +35,7 @@ pub(crate) async fn run(args: UrlArgs) -> Result<ExitCode, Failure> {
     let key = key::of(&args.key);
     let url = bucket.presign(&key, args.expires).await?;
     let store = store::open(&args.store.store, LocalDirectory::Expect)?;
-    if !exists(&store, &key).await? {
+    if !args.unchecked && !exists(&store, &key).await? {
         return Err(Failure::wrong(format!("{key} is not there, so a URL would lead nowhere")));
     }
     console::out(&format!("{url}\n"))?;

@@ -46,6 +46,14 @@ impl Azurite {
         format!("http://{}/{ACCOUNT}", self.0.address)
     }
 
+    /// Sends one unsigned GET of a path with its query, and returns the HTTP status and what the reply carries.
+    ///
+    /// # Errors
+    /// When the emulator does not answer.
+    pub fn get(&self, path: &str) -> io::Result<(u16, String)> {
+        http::exchange("GET", &self.0.address, path, &[], b"", Duration::from_secs(10))
+    }
+
     /// Creates a container.
     ///
     /// # Errors
