@@ -1,10 +1,9 @@
 //! What is kept and let go of, by the command line against the real broker and store: sweep, audit, janitor, URLs, replay.
 
 use std::{
-    fs::File,
     path::{Path as LocalPath, PathBuf},
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use geoclaim_common::{
@@ -23,7 +22,7 @@ use geoclaim_tests::{
 use object_store::{ObjectStoreExt as _, path::Path};
 use serde_json::Value;
 
-use crate::support::{Place, Real, s3};
+use crate::support::{Place, Real, make_old, s3};
 
 /// The times of the protocol, scaled down; with ten seconds of retention the boundary is 31 s.
 pub const SCALED: [&str; 10] =
@@ -52,7 +51,7 @@ impl Local {
         std::fs::create_dir_all(orphan.parent().unwrap()).unwrap();
         std::fs::write(&orphan, ORPHAN).unwrap();
         for path in [&orphan, &local.kept()] {
-            File::options().write(true).open(path).unwrap().set_modified(SystemTime::now() - Duration::from_secs(7_200)).unwrap();
+            make_old(path, Duration::from_secs(7_200));
         }
         local
     }
@@ -239,7 +238,7 @@ async fn leftovers_are_listed_and_removed_when_they_are_old() {
     std::fs::write(&staging, "half").unwrap();
     let janitor = |more: &[&str]| local.run(&[&["janitor", "--report", "json"], more].concat(), b"");
     assert_eq!(janitor(&["--delete"]).report()["staging_files"], 0, "it may belong to a write that is at work");
-    File::options().write(true).open(&staging).unwrap().set_modified(SystemTime::now() - Duration::from_secs(90_000)).unwrap();
+    make_old(&staging, Duration::from_secs(90_000));
     let listed = janitor(&[]);
     assert_eq!((&listed.report()["staging_files"], &listed.report()["deleted"]), (&1.into(), &0.into()));
     assert!(listed.stderr.contains("#1") && staging.exists(), "{}", listed.stderr);

@@ -1,17 +1,15 @@
 //! What a publisher does so that no sweep takes away a body that it relies on: the rules of `protocol`, against stores.
 
 use std::{
-    fs::File,
-    path::PathBuf,
     sync::{Arc, Mutex},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
 use geoclaim_common::{
     Body, Fault, key,
     retention::{Announcement, Timing},
-    store::{self, LocalDirectory, Store},
+    store::Store,
     stream::{EnvelopeSink, OutgoingRecord, Receipt, memory::MemorySink},
 };
 use geoclaim_producer::{
@@ -24,37 +22,9 @@ use geoclaim_tests::{
 };
 use object_store::{ObjectStoreExt as _, path::Path};
 
-use crate::support::{memory, run_named};
+use crate::support::{Aged, memory, run_named};
 
 const HOUR: Duration = Duration::from_secs(3_600);
-
-/// A local store and its folder.
-struct Local {
-    folder: tempfile::TempDir,
-    store: Store,
-}
-
-impl Local {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let store = store::open(folder.path().to_str().unwrap(), LocalDirectory::Create).unwrap();
-        Self { folder, store }
-    }
-
-    fn path(&self, key: &Path) -> PathBuf {
-        self.folder.path().join(key.as_ref())
-    }
-
-    fn make_old(&self, body: &Body, age: Duration) {
-        let file = File::options().write(true).open(self.path(&body.claim().key())).unwrap();
-        file.set_modified(SystemTime::now() - age).unwrap();
-    }
-
-    fn age(&self, body: &Body) -> Duration {
-        let modified = self.path(&body.claim().key()).metadata().unwrap().modified().unwrap();
-        SystemTime::now().duration_since(modified).unwrap_or_default()
-    }
-}
 
 fn body() -> Body {
     Body::seal(br#"{"type":"Point","coordinates":[1,2]}"#.as_slice().into())
@@ -68,7 +38,7 @@ fn settings() -> PutSettings {
 
 #[tokio::test]
 async fn a_body_older_than_half_the_boundary_is_written_again_and_a_younger_one_is_left() {
-    let (local, body) = (Local::new(), body());
+    let (local, body) = (Aged::new(), body());
     let putter = Putter::new(Arc::clone(&local.store), settings());
     assert_eq!(putter.put(&body).await.unwrap().put, Put::Written);
     local.make_old(&body, 95 * HOUR);
@@ -82,7 +52,7 @@ async fn a_body_older_than_half_the_boundary_is_written_again_and_a_younger_one_
 
 #[tokio::test]
 async fn a_shorter_boundary_that_a_sweep_has_announced_holds() {
-    let (local, body) = (Local::new(), body());
+    let (local, body) = (Aged::new(), body());
     let timing = Timing { settle_seconds: 2, delete_deadline_seconds: 1, ..Timing::default() };
     Announcement { boundary_seconds: 10 * 3_600, timing }.announce(&local.store).await.unwrap();
     let putter = Putter::new(Arc::clone(&local.store), settings());
@@ -102,7 +72,7 @@ async fn a_shorter_boundary_that_a_sweep_has_announced_holds() {
 
 #[tokio::test]
 async fn a_body_that_another_has_just_written_settles_where_sweeps_are_run_and_its_own_does_not() {
-    let (local, body) = (Local::new(), body());
+    let (local, body) = (Aged::new(), body());
     let timing = Timing { settle_seconds: 2, delete_deadline_seconds: 1, ..Timing::default() };
     Announcement { boundary_seconds: 10 * 3_600, timing }.announce(&local.store).await.unwrap();
     let putter = || Putter::new(Arc::clone(&local.store), settings());
@@ -131,7 +101,7 @@ async fn a_body_that_a_sweep_deletes_while_it_settles_is_put_again() {
 
 #[tokio::test]
 async fn a_create_whose_answer_is_lost_does_not_make_an_old_body_young() {
-    let (local, body) = (Local::new(), body());
+    let (local, body) = (Aged::new(), body());
     let putter = |store: Store| Putter::new(store, settings());
     putter(Arc::clone(&local.store)).put(&body).await.unwrap();
     local.make_old(&body, 97 * HOUR);

@@ -1,18 +1,20 @@
 //! What several suites need.
 
 use std::{
+    fs::File,
     path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
+    time::{Duration, SystemTime},
 };
 
 use geoclaim_common::{
-    Clock, Timestamp,
+    Body, Clock, Timestamp,
     clock::ManualClock,
     fault::RetrySettings,
-    store::Store,
+    store::{self, LocalDirectory, Store},
     stream::{
         OutgoingRecord,
         memory::{MemorySink, MemorySource},
@@ -30,6 +32,7 @@ use geoclaim_tests::components::{
     fake_gcs::PutsInJson,
     require,
 };
+use object_store::ObjectStoreExt as _;
 
 /// The broker's time of every record in memory.
 pub const THEN: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -210,6 +213,47 @@ pub fn gcs(name: &str) -> Option<Store> {
             .build()
             .unwrap(),
     ))
+}
+
+/// A local store whose bodies can be made old.
+pub struct Aged {
+    pub folder: tempfile::TempDir,
+    pub store: Store,
+}
+
+impl Aged {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store::open(folder.path().to_str().unwrap(), LocalDirectory::Create).unwrap();
+        Self { folder, store }
+    }
+
+    pub async fn put(&self, body: &Body, age: Duration) {
+        self.store.put(&body.claim().key(), body.bytes().clone().into()).await.unwrap();
+        self.make_old(body, age);
+    }
+
+    pub fn path(&self, body: &Body) -> PathBuf {
+        self.folder.path().join(body.claim().key().as_ref())
+    }
+
+    pub fn make_old(&self, body: &Body, age: Duration) {
+        make_old(&self.path(body), age);
+    }
+
+    pub fn age(&self, body: &Body) -> Duration {
+        let modified = self.path(body).metadata().unwrap().modified().unwrap();
+        SystemTime::now().duration_since(modified).unwrap_or_default()
+    }
+
+    pub fn has(&self, body: &Body) -> bool {
+        self.path(body).exists()
+    }
+}
+
+/// Makes a file as if it had been written so long ago.
+pub fn make_old(path: &Path, age: Duration) {
+    File::options().write(true).open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
 }
 
 /// A topic and a bucket.

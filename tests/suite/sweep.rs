@@ -1,10 +1,8 @@
 //! The sweep, by the library: two cycles, what is kept, and what is left alone.
 
 use std::{
-    fs::File,
-    path::PathBuf,
     sync::{Arc, Mutex},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use futures::StreamExt as _;
@@ -14,12 +12,14 @@ use geoclaim_common::{
     kafka::KafkaSettings,
     lease::{Claim, Leases as _, StoreLeases},
     retention::{Announcement, Evidence, Timing},
-    store::{self, Lifecycle, LocalDirectory, Store},
+    store::Lifecycle,
 };
 use geoclaim_producer::sweep::{Log, Reference, Sweep, SweepReport, SweepSettings, TopicLog};
 use geoclaim_tests::faulty::{Act, FaultyStore, Op};
 use object_store::{ObjectStore as _, ObjectStoreExt as _, path::Path};
 use rdkafka::mocking::MockCluster;
+
+use crate::support::{Aged, make_old};
 
 const TIMING: Timing =
     Timing { publish_deadline_seconds: 1, margin_seconds: 20, settle_seconds: 2, delete_deadline_seconds: 1, grace_seconds: 3 };
@@ -74,37 +74,7 @@ fn body(name: &str) -> Body {
     Body::seal(format!("{{\"name\":\"{name}\"}}").into())
 }
 
-/// A local store with bodies of any age.
-struct Scene {
-    folder: tempfile::TempDir,
-    store: Store,
-}
-
-impl Scene {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let store = store::open(folder.path().to_str().unwrap(), LocalDirectory::Create).unwrap();
-        Self { folder, store }
-    }
-
-    async fn put(&self, body: &Body, age: Duration) {
-        self.store.put(&body.claim().key(), body.bytes().clone().into()).await.unwrap();
-        self.make_old(body, age);
-    }
-
-    fn path(&self, body: &Body) -> PathBuf {
-        self.folder.path().join(body.claim().key().as_ref())
-    }
-
-    fn make_old(&self, body: &Body, age: Duration) {
-        let file = File::options().write(true).open(self.path(body)).unwrap();
-        file.set_modified(SystemTime::now() - age).unwrap();
-    }
-
-    fn has(&self, body: &Body) -> bool {
-        self.path(body).exists()
-    }
-
+impl Aged {
     fn sweep(&self, delete: bool, log: &Arc<MemoryLog>) -> Sweep {
         Sweep {
             settings: SweepSettings { delete, timing: TIMING, ..SweepSettings::default() },
@@ -132,9 +102,19 @@ async fn grace() {
 
 const OLD: Duration = Duration::from_secs(3_600);
 
+/// An orphan that can be deleted now, beside a young one.
+async fn ripe() -> (Aged, Body, Arc<MemoryLog>) {
+    let (scene, orphan, log) = (Aged::new(), body("orphan"), MemoryLog::of(&[]));
+    scene.put(&orphan, OLD).await;
+    scene.put(&body("other"), Duration::ZERO).await;
+    assert_eq!(run(scene.sweep(true, &log)).await.candidates, 1);
+    grace().await;
+    (scene, orphan, log)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nothing_refers_to_is_planned_and_deleted_a_grace_later() {
-    let scene = Scene::new();
+    let scene = Aged::new();
     let [orphan, other, kept, young] = ["orphan", "other", "kept", "young"].map(body);
     for (body, age) in [(&orphan, OLD), (&other, OLD), (&kept, OLD), (&young, Duration::ZERO)] {
         scene.put(body, age).await;
@@ -162,12 +142,7 @@ async fn what_nothing_refers_to_is_planned_and_deleted_a_grace_later() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_was_written_again_since_it_was_planned_begins_anew() {
-    let (scene, orphan) = (Scene::new(), body("orphan"));
-    scene.put(&orphan, OLD).await;
-    scene.put(&body("other"), Duration::ZERO).await;
-    let log = MemoryLog::of(&[]);
-    assert_eq!(run(scene.sweep(true, &log)).await.candidates, 1);
-    grace().await;
+    let (scene, orphan, log) = ripe().await;
     scene.make_old(&orphan, OLD / 2);
     let report = run(scene.sweep(true, &log)).await;
     assert_eq!((report.candidates, report.ripe, report.deleted), (1, 0, 0), "it is another object now");
@@ -176,16 +151,11 @@ async fn a_body_that_was_written_again_since_it_was_planned_begins_anew() {
 /// The store says at the last look that the body has been written again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_renewed_between_the_listing_and_the_last_look_is_spared() {
-    let (scene, orphan) = (Scene::new(), body("orphan"));
-    scene.put(&orphan, OLD).await;
-    scene.put(&body("other"), Duration::ZERO).await;
-    let log = MemoryLog::of(&[]);
-    run(scene.sweep(true, &log)).await;
-    grace().await;
+    let (scene, orphan, log) = ripe().await;
     let (inner, key, path) = (Arc::clone(&scene.store), orphan.claim().key().to_string(), scene.path(&orphan));
     let store = FaultyStore::new(inner, move |op, asked, _| {
         if op == Op::Head && asked == key {
-            File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now()).unwrap();
+            make_old(&path, Duration::ZERO);
         }
         Act::Pass
     });
@@ -196,12 +166,7 @@ async fn a_body_that_is_renewed_between_the_listing_and_the_last_look_is_spared(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_that_takes_longer_than_the_deadline_is_followed_by_no_delete() {
-    let (scene, orphan) = (Scene::new(), body("orphan"));
-    scene.put(&orphan, OLD).await;
-    scene.put(&body("other"), Duration::ZERO).await;
-    let log = MemoryLog::of(&[]);
-    run(scene.sweep(true, &log)).await;
-    grace().await;
+    let (scene, orphan, log) = ripe().await;
     let key = orphan.claim().key().to_string();
     let store = FaultyStore::new(Arc::clone(&scene.store), move |op, asked, _| match op {
         Op::Head if asked == key => Act::Slow(Duration::from_millis(1_200)),
@@ -214,7 +179,7 @@ async fn a_look_that_takes_longer_than_the_deadline_is_followed_by_no_delete() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_record_that_can_still_be_read_lengthens_the_boundary() {
-    let (scene, orphan) = (Scene::new(), body("orphan"));
+    let (scene, orphan) = (Aged::new(), body("orphan"));
     scene.put(&orphan, OLD).await;
     let now = geoclaim_common::Clock::now(&SystemClock).as_millis();
     let log = Arc::new(MemoryLog {
@@ -228,7 +193,7 @@ async fn an_old_record_that_can_still_be_read_lengthens_the_boundary() {
 }
 
 /// Checks that a sweep refuses with these words, before and after a plan is ripe, and deletes nothing.
-async fn refuses(scene: &Scene, bodies: &[&Body], sweep: Sweep, words: &str) {
+async fn refuses(scene: &Aged, bodies: &[&Body], sweep: Sweep, words: &str) {
     let report = run(sweep).await;
     let refused = report.refused.unwrap_or_default();
     assert!(refused.contains(words), "{refused}");
@@ -238,7 +203,7 @@ async fn refuses(scene: &Scene, bodies: &[&Body], sweep: Sweep, words: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_is_not_known_or_not_right_stops_the_sweep_before_it_deletes() {
-    let scene = Scene::new();
+    let scene = Aged::new();
     let bodies = ["one", "two", "three", "four"].map(body);
     for body in &bodies {
         scene.put(body, OLD).await;
@@ -298,7 +263,7 @@ impl Log for Known {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_that_cannot_be_read_stops_the_sweep() {
-    let (scene, orphan, kept) = (Scene::new(), body("orphan"), body("kept"));
+    let (scene, orphan, kept) = (Aged::new(), body("orphan"), body("kept"));
     scene.put(&orphan, OLD).await;
     scene.put(&kept, OLD).await;
     let log = MemoryLog::of(&[&kept]);
@@ -315,7 +280,7 @@ async fn a_partition_that_cannot_be_read_stops_the_sweep() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_that_is_none_is_told_and_nothing_is_deleted() {
-    let (scene, orphan) = (Scene::new(), body("orphan"));
+    let (scene, orphan) = (Aged::new(), body("orphan"));
     scene.put(&orphan, OLD).await;
     let log = MemoryLog::of(&[]);
     let plan = Path::from(format!("sweep/plan/{}.json", orphan.claim().digest.shard()));
