@@ -1,8 +1,11 @@
-//! The producer side of geoclaim: the life of a body, from reading to storing to publishing.
+//! The producer side of geoclaim: the life of a body, from reading to storing and publishing, and to its end.
 //!
 //! It promises *store, then publish*: any envelope that a consumer can see refers to a complete body, and a failed put
 //! publishes nothing. It reads input of any length in memory bounded by its largest feature, keeps the order of each
 //! feature's events, awaits every delivery, and tells of everything that it did not publish.
+//!
+//! Creating and deleting are one protocol, so the [`sweep`] lives here too: no body is deleted while something can still refer
+//! to it. The [`audit`] says whether topic, bucket, ledger and limits still agree.
 //!
 //! It does not filter, fetch or apply; that is `geoclaim-consumer`. It does not print.
 //!

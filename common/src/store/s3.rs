@@ -116,7 +116,7 @@ impl S3 {
     pub(super) async fn lifecycle(&self) -> Result<Lifecycle, Fault> {
         match self.ask(Method::GET, "", &[("lifecycle", "")]).await? {
             (200, text) => Ok(earliest(&read::<LifecycleConfiguration>(&text)?, &self.bodies())),
-            (404, text) if !text.contains("NoSuchBucket") => Ok(Lifecycle::Never),
+            (404, text) if text.contains("NoSuchLifecycleConfiguration") => Ok(Lifecycle::Never),
             (status, text) => Err(refused("tell its lifecycle", status, &text)),
         }
     }

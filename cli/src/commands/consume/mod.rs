@@ -52,7 +52,7 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
     let settings = settings(&args);
     settings.validate()?;
     let topics = ready_topics(kafka.clone(), topic.clone(), letters.clone()).await?;
-    topics.check(settings.ledger_retention_seconds)?;
+    topics.check(&kafka, settings.ledger_retention_seconds).await?;
     let store = store::open(&args.store.store, LocalDirectory::Expect)?;
     store::check(&store).await?;
     let on_left = match args.on_left {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use geoclaim_common::{
-    Fault,
+    Clock as _, Fault,
+    clock::SystemClock,
     kafka::{KafkaSettings, NewTopic, TopicFacts, create_topic, topic_facts},
     limits,
-    retention::{Timing, readable_for},
+    retention::{Evidence, Timing, boundary, readable_for},
 };
 
 use crate::{
@@ -29,22 +30,34 @@ pub(super) struct Topics {
 }
 
 impl Topics {
-    /// Checks that the ledger remembers an event for longer than anything can deliver it again.
-    pub(super) fn check(&self, ledger_retention_seconds: Option<u64>) -> Result<(), Fault> {
+    /// Checks that the ledger remembers an event for longer than anything can deliver it again, by what the topics are set to
+    /// and by the earliest records that are there.
+    pub(super) async fn check(&self, kafka: &KafkaSettings, ledger_retention_seconds: Option<u64>) -> Result<(), Failure> {
         let Some(kept) = ledger_retention_seconds.map(Duration::from_secs) else { return Ok(()) };
+        let (kafka, facts) = (kafka.clone(), self.facts.clone());
+        let ask = tokio::task::spawn_blocking(move || deliverable_for(&kafka, &facts));
+        let longest = ask.await.map_err(|error| Failure::wrong(error.to_string()))?;
         let days = |duration: Duration| duration.as_secs().div_ceil(SECONDS_A_DAY);
         let [topic, letters] = &self.facts;
         let advice = "leave --ledger-retention out, and the ledger keeps every event";
-        let longest = readable_for(&[(&topic.0, &topic.1), (&letters.0, &letters.1)], &Timing::default())
-            .map_err(|fault| Fault::configuration(format!("{}: {advice}", fault.detail)))?;
+        let longest = longest.map_err(|fault| Fault::new(fault.kind, format!("{}: {advice}", fault.detail)))?;
         if kept >= longest {
             return Ok(());
         }
         let (kept, longest) = (days(kept), days(longest));
         let what = format!("the ledger would forget an event after {kept} days that {} or {}", topic.0, letters.0);
         let harm = format!("can deliver again for {longest}, and it would be applied twice");
-        Err(Fault::configuration(format!("{what} {harm}: give --ledger-retention {longest} or more, or {advice}")))
+        Err(Failure::misuse(format!("{what} {harm}: give --ledger-retention {longest} or more, or {advice}")))
     }
+}
+
+/// Returns for how long any of these topics can deliver an event again. Blocks.
+fn deliverable_for(kafka: &KafkaSettings, topics: &[(String, TopicFacts)]) -> Result<Duration, Fault> {
+    let timing = Timing::default();
+    let named: Vec<(&str, &TopicFacts)> = topics.iter().map(|(name, facts)| (&**name, facts)).collect();
+    let set = readable_for(&named, &timing)?;
+    let there = topics.iter().map(|(name, _)| Evidence::of_topic(kafka, name)).collect::<Result<Vec<_>, Fault>>()?;
+    Ok(set.max(boundary(&there, SystemClock.now(), &timing)?))
 }
 
 /// Checks that the topic exists, and makes the one for dead letters when it does not.
