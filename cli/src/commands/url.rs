@@ -26,7 +26,7 @@ pub(crate) struct UrlArgs {
 }
 
 fn body(text: &str) -> Result<Digest, String> {
-    let expected = "expected geom/{first two hex}/{digest}.json as body_key has it, or the 64 hexadecimal digits of body_sha256";
+    let expected = "expected a body_key as an envelope has it, or the 64 hexadecimal digits of its body_sha256";
     key::parse(text).or_else(|| text.parse().ok()).ok_or_else(|| expected.to_owned())
 }
 
