@@ -22,14 +22,13 @@ pub const CLOCKS: &str = "clock";
 #[derive(Debug)]
 pub struct StoreClock {
     store: Store,
-    key: Path,
     told: Mutex<Option<(Timestamp, Moment)>>,
 }
 
 impl StoreClock {
-    /// Makes a clock with an object of its own.
+    /// Makes a clock.
     pub fn new(store: Store) -> Self {
-        Self { store, key: Path::from(format!("{CLOCKS}/{}", Uuid::now_v7())), told: Mutex::default() }
+        Self { store, told: Mutex::default() }
     }
 
     /// Asks the store. Many stores tell time in whole seconds, rounded down.
@@ -37,10 +36,12 @@ impl StoreClock {
     /// # Errors
     /// The store's.
     pub async fn ask(&self) -> Result<Timestamp, Fault> {
-        self.store.put(&self.key, Bytes::new().into()).await.map_err(|error| fault_of(&error))?;
-        let meta = self.store.head(&self.key).await.map_err(|error| fault_of(&error))?;
+        // Of its own, since many may ask at once.
+        let key = Path::from(format!("{CLOCKS}/{}", Uuid::now_v7()));
+        self.store.put(&key, Bytes::new().into()).await.map_err(|error| fault_of(&error))?;
+        let meta = self.store.head(&key).await.map_err(|error| fault_of(&error))?;
         // What is left of it hurts nobody.
-        let _ = self.store.delete(&self.key).await;
+        let _ = self.store.delete(&key).await;
         Ok(Timestamp::from_millis(meta.last_modified.timestamp_millis()))
     }
 
