@@ -224,15 +224,17 @@ impl Scene {
         referred.len()
     }
 
-    /// Sweeps until everything that nobody refers to has aged and gone; returns the boundary. A sweep that was killed keeps the
-    /// lease for three seconds.
-    async fn sweep_all(&self) -> u64 {
-        let deadline = Instant::now() + Duration::from_secs(90);
+    /// Sweeps until everything that nobody refers to has aged and gone; returns the boundary and how many bodies went. A sweep
+    /// that was killed keeps the lease for three seconds.
+    async fn sweep_all(&self) -> (u64, u64) {
+        let deadline = Instant::now() + Duration::from_secs(180);
+        let mut deleted = 0;
         loop {
             let report = binary::run(&SWEEP, &self.place.env, b"").report();
             let of = |name: &str| report[name].as_u64().unwrap();
+            deleted += of("deleted");
             if report["refused"].is_null() && of("candidates") + of("young") == 0 {
-                return of("boundary_seconds");
+                return (of("boundary_seconds"), deleted);
             }
             assert!(Instant::now() < deadline, "{report}");
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -278,12 +280,13 @@ async fn soak(name: &str, place: Place, store: Store) {
     }
     let swept = sweeper.await.unwrap();
     println!("{name}: the sweep: {swept:?}; {} looks at bodies of envelopes", looks.await.unwrap());
-    assert!(swept.sums["deleted"] > 0, "there was nothing to sweep");
 
     let resolved = scene.resolve_all().await;
     assert!(resolved > 0);
     let ended = StoreClock::new(Arc::clone(&scene.store)).ask().await.unwrap();
-    let boundary = scene.sweep_all().await;
+    let (boundary, deleted) = scene.sweep_all().await;
+    // On a busy machine all of them at the end.
+    assert!(swept.sums.get("deleted").unwrap_or(&0) + deleted > 0, "there was nothing to sweep");
     let referred = scene.referred();
     let bodies = scene.bodies().await;
     let is_old = |modified: &Timestamp| ended.since(*modified).as_secs() > boundary;
