@@ -1,4 +1,5 @@
-//! The plan of a sweep: a topic of a million envelopes on the real broker, and listings of up to a million keys. Time and peak
+//! The plan of a sweep: a topic of a million envelopes on the real broker, and listings of up to a million keys made up in
+//! process. Time and peak
 //! memory, printed; asserts nothing. `cargo bench -p geoclaim-tests --bench sweep`
 
 use std::{fmt, ops::Range, sync::Arc, time::Duration};
@@ -19,7 +20,7 @@ use geoclaim_producer::sweep::{Log, Reference, Sweep, SweepSettings, TopicLog};
 use geoclaim_tests::{components::Kafka, timing::timed};
 use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
-    PutPayload, PutResult, Result, memory::InMemory, path::Path,
+    PutPayload, PutResult, Result, local::LocalFileSystem, path::Path,
 };
 use peak_alloc::PeakAlloc;
 
@@ -29,11 +30,11 @@ static HEAP: PeakAlloc = PeakAlloc;
 const ENVELOPES: u32 = 1_000_000;
 const TOPIC: &str = "sweep";
 
-/// Lists keys that it makes up as it goes; everything else lies in memory.
+/// Lists keys that it makes up as it goes; everything else lies in a folder.
 #[derive(Debug)]
 struct Listed {
     keys: u32,
-    inner: InMemory,
+    inner: LocalFileSystem,
 }
 
 impl fmt::Display for Listed {
@@ -149,7 +150,9 @@ fn peak_resident() -> u64 {
 }
 
 fn plan(runtime: &tokio::runtime::Runtime, keys: u32, log: Arc<dyn Log>, what: &str) {
-    let store: Store = Arc::new(Listed { keys, inner: InMemory::new() });
+    let folder = tempfile::tempdir().unwrap();
+    let inner = LocalFileSystem::new_with_prefix(folder.path()).unwrap();
+    let store: Store = Arc::new(Listed { keys, inner });
     let settings = SweepSettings { requests_per_second: 1_000_000, ..SweepSettings::default() };
     let sweep = Sweep {
         settings,
@@ -177,10 +180,6 @@ fn plan(runtime: &tokio::runtime::Runtime, keys: u32, log: Arc<dyn Log>, what: &
 
 fn main() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    // Nothing of the plan itself is kept in memory but by the store, which is in memory here.
-    println!(
-        "a plan of a sweep; the candidates' entries that the in-memory store holds, about 120 bytes each, are in the figures"
-    );
     for references in [10_000, 1_000_000, 10_000_000] {
         plan(&runtime, 10_000, Arc::new(MadeUp(references)), "made up in process");
     }
@@ -195,6 +194,5 @@ fn main() {
     for keys in [10_000, 100_000, 1_000_000] {
         plan(&runtime, keys, Arc::clone(&log) as Arc<dyn Log>, "from Kafka");
     }
-    // All of them referred to: no entry is written.
     plan(&runtime, 1_000_000, Arc::new(MadeUp(1_000_000)), "made up, all referred to");
 }
