@@ -111,7 +111,12 @@ impl Sweep {
         };
         self.counters.check_share(self.settings.most_share_percent)?;
         if self.settings.delete {
-            delete::delete(self, ripe, (&clock, boundary), &pace, shutdown.clone()).await?;
+            let deleted = delete::delete(self, ripe, (&clock, boundary), &pace, shutdown.clone()).await;
+            if deleted.is_err() {
+                // What had been sent beside it may still be on its way: nobody else is to sweep before it cannot be.
+                tokio::time::sleep(Duration::from_secs(self.settings.timing.delete_deadline_seconds)).await;
+            }
+            deleted?;
         }
         shutdown.peek().map_or(Ok(()), |()| Err(stopped()))
     }
