@@ -12,9 +12,9 @@ use geoclaim_common::{
     kafka::KafkaSettings,
     lease::{Claim, Leases as _, StoreLeases},
     retention::{Announcement, Evidence, Timing},
-    store::Lifecycle,
+    store::{Lifecycle, Store},
 };
-use geoclaim_producer::sweep::{Log, Reference, Sweep, SweepReport, SweepSettings, TopicLog};
+use geoclaim_producer::sweep::{ArchiveLog, Log, Reference, Sweep, SweepReport, SweepSettings, TopicLog};
 use geoclaim_tests::faulty::{Act, FaultyStore, Op};
 use object_store::{ObjectStore as _, ObjectStoreExt as _, path::Path};
 use rdkafka::mocking::MockCluster;
@@ -289,4 +289,38 @@ async fn a_plan_that_is_none_is_told_and_nothing_is_deleted() {
     scene.store.delete(&plan).await.unwrap();
     assert_eq!(run(scene.sweep(true, &log)).await.candidates, 1);
     assert!(scene.store.list(Some(&Path::from("leases"))).next().await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_archive_refers_to_is_kept_and_its_age_counts() {
+    let (scene, orphan, log) = ripe().await;
+    let archive = scene.folder.path().join("archive.ndjson");
+    std::fs::write(&archive, format!("{}\n\n", envelope(&orphan))).unwrap();
+    let with_archive = || Sweep {
+        logs: vec![log.clone() as Arc<dyn Log>, Arc::new(ArchiveLog::new(archive.clone()))],
+        ..scene.sweep(true, &log)
+    };
+    let report = run(with_archive()).await;
+    assert_eq!((report.referenced, report.deleted), (1, 0), "{report:?}");
+    assert!(report.boundary_seconds > 86_400, "its envelope is of the first of January 2026");
+    std::fs::write(&archive, envelope(&orphan).replace("occurred_at", "elsewhere")).unwrap();
+    refuses(&scene, &[&orphan], with_archive(), "line 1: no envelope with a time").await;
+    std::fs::remove_file(&archive).unwrap();
+    refuses(&scene, &[&orphan], with_archive(), "cannot be read").await;
+}
+
+/// One that fails in the midst says what it has done, and keeps others out until nothing of it is on its way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_last_look_that_fails_ends_the_sweep_and_the_next_one_goes_on() {
+    let (scene, orphan, log) = ripe().await;
+    let key = orphan.claim().key().to_string();
+    let script = move |op: Op, asked: &str, before: usize| {
+        if op == Op::Head && asked == key && before == 0 { Act::Unavailable } else { Act::Pass }
+    };
+    let store: Store = Arc::new(FaultyStore::new(Arc::clone(&scene.store), script));
+    let sweep = || Sweep { store: Arc::clone(&store), ..scene.sweep(true, &log) };
+    let report = run(sweep()).await;
+    assert!(report.refused.is_some() && report.deleted == 0 && scene.has(&orphan), "{report:?}");
+    let report = run(sweep()).await;
+    assert_eq!((report.refused, report.deleted), (None, 1));
 }
