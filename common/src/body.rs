@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use object_store::path::Path;
 
-use crate::{Digest, Fault, FaultKind, digest::Digester, key};
+use crate::{Digest, Fault, FaultKind, digest::Digester, key, limits};
 
 /// Digest and length of a stored body; the key is derived from the digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +43,21 @@ impl Body {
     pub fn seal(bytes: Bytes) -> Self {
         let claim = ClaimCheck { digest: Digest::of(&bytes), length: bytes.len() as u64 };
         Self { bytes, claim }
+    }
+
+    /// Seals `bytes` while `work` is done on them; a large body on a second thread, so that both take as long as the
+    /// longer one.
+    pub fn seal_beside<T>(bytes: Bytes, work: impl FnOnce(&[u8]) -> T) -> (Self, T) {
+        if bytes.len() < limits::SPLIT_WORK_BYTES {
+            let done = work(&bytes);
+            return (Self::seal(bytes), done);
+        }
+        std::thread::scope(|scope| {
+            let sealing = std::thread::Builder::new().name("digest".into()).spawn_scoped(scope, || Self::seal(bytes.clone()));
+            let done = work(&bytes);
+            let sealed = sealing.ok().and_then(|sealing| sealing.join().ok());
+            (sealed.unwrap_or_else(|| Self::seal(bytes.clone())), done)
+        })
     }
 
     /// Checks length first, then digest.

@@ -32,6 +32,9 @@ pub const CRS_BYTES: usize = 64;
 /// Default for the largest body that is read, published or fetched, in bytes.
 pub const BODY_BYTES: u64 = 256 << 20;
 
+/// From this length on, a body is worth a second thread: its digest takes as long as many starts of one.
+pub const SPLIT_WORK_BYTES: usize = 512 << 10;
+
 /// Default for the bytes of bodies that a producer holds at once, beside the one it is reading.
 pub const PUBLISH_IN_FLIGHT_BYTES: u64 = 32 << 20;
 

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// It does not build.
 pub fn path() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("--bin", "geoclaim"))
+    BUILT.get_or_init(|| built("--bin", "geoclaim", !cfg!(debug_assertions)))
 }
 
 /// As [`path`], of the consumer that dies where it is told to: `tests/examples/dies-at.rs`.
@@ -31,13 +31,22 @@ pub fn path() -> &'static Path {
 /// It does not build.
 pub fn dies_at() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("--example", "dies-at"))
+    BUILT.get_or_init(|| built("--example", "dies-at", !cfg!(debug_assertions)))
 }
 
-fn built(kind: &str, name: &str) -> PathBuf {
+/// As [`path`], of the work whose instructions are counted, optimised: `tests/examples/instructions.rs`.
+///
+/// # Panics
+/// It does not build.
+pub fn instructions() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| built("--example", "instructions", true))
+}
+
+fn built(kind: &str, name: &str, is_optimised: bool) -> PathBuf {
     let mut cargo = Command::new(option_env!("CARGO").unwrap_or("cargo"));
     cargo.args(["build", "--workspace", kind, name, "--message-format=json"]).current_dir(components::workspace());
-    if !cfg!(debug_assertions) {
+    if is_optimised {
         cargo.arg("--release");
     }
     let output = cargo.stderr(Stdio::inherit()).output().expect("cargo runs");

@@ -1,5 +1,12 @@
 //! Made-up input.
 
+use std::{fs::File, path::Path};
+
+use bytes::Bytes;
+use geoclaim_common::{Bbox, Body, Envelope, Timestamp, envelope::Content};
+use geoclaim_consumer::aoi::Area;
+use geoclaim_producer::read::{ReadOptions, Reader};
+
 /// Returns a multipolygon of `n` × `n` squares from the origin eastward and northward, as the pattern's publication
 /// has it; 120 make 14,400 squares and about 800 kB.
 pub fn squares(n: usize) -> String {
@@ -29,4 +36,49 @@ pub fn large(id: &str) -> String {
 /// Returns features one a line.
 pub fn lines(features: &[String]) -> String {
     features.iter().map(|feature| format!("{feature}\n")).collect()
+}
+
+/// Returns a line string whose coordinates have fifteen digits.
+pub fn fifteen_digits(vertices: usize) -> String {
+    let position = |n: usize| format!("[{:.13},{:.13}]", 8.0 + (n as f64).sin() / 3.0, 47.0 + (n as f64).cos() / 3.0);
+    let positions: Vec<String> = (0..vertices).map(position).collect();
+    format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, positions.join(","))
+}
+
+/// Returns the largest of the real bodies in a file: of the countries, Canada.
+///
+/// # Panics
+/// The file cannot be read.
+pub fn largest(path: &Path) -> Bytes {
+    let features = Reader::new(File::open(path).expect("the file opens"), ReadOptions::default());
+    features.filter_map(Result::ok).map(|body| body.bytes).max_by_key(Bytes::len).unwrap_or_default()
+}
+
+/// Returns areas north of the equator.
+pub fn northern_areas(count: usize) -> Vec<Area> {
+    let columns = count.isqrt();
+    let side = 100.0 / columns as f64;
+    let boxed = |n: usize| {
+        let (west, south) = ((n % columns) as f64 * side - 50.0, (n / columns) as f64 * side / 2.0);
+        Bbox::new(west, south, west + side / 2.0, south + side / 2.5).unwrap_or(Bbox::WORLD)
+    };
+    (0..count).map(|n| Area::from_bbox(n.to_string(), &boxed(n))).collect()
+}
+
+/// Returns the envelope of a body that lies south of the equator.
+pub fn southern_envelope(n: usize) -> Envelope {
+    let west = (n % 3_000) as f64 / 10.0 - 150.0;
+    Envelope {
+        feature_id: n.to_string(),
+        event_id: format!("{n:032x}"),
+        version: None,
+        occurred_at: Some(Timestamp::from_millis(0)),
+        crs: "EPSG:4326".into(),
+        bbox: Bbox::new(west, -40.0, west + 0.3, -39.0).ok(),
+        cells: None,
+        vertex_count: Some(1_000),
+        suspect: false,
+        content: Content::Claim(Body::seal(Bytes::from_static(b"{}")).claim()),
+        others: Default::default(),
+    }
 }

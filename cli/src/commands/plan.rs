@@ -109,7 +109,7 @@ impl Planning {
         // An inline body says itself where it lies.
         let coarse = Extent { cells: None, ..extent.clone() };
         let [settings, by_place] = &self.settings;
-        let planned = |settings| plan_measured(raw, coarse.clone(), &outline, ORIGIN, settings);
+        let planned = |settings| plan_measured(raw, None, coarse.clone(), &outline, ORIGIN, settings);
         // Without an identity it would be rejected, but what it would fetch can be said all the same.
         let inline = planned(settings).or_else(|_| planned(by_place));
         let inline = inline.map_err(|problem| ReadProblem { place: raw.place, problem })?;

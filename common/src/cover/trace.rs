@@ -88,6 +88,21 @@ impl Trace {
         self.leave([x, y]);
     }
 
+    /// Takes the next positions of a line or ring, whose longitudes are `shift` farther east; they lie within
+    /// `bounds`: west, south, east, north.
+    #[inline]
+    pub(crate) fn positions(&mut self, positions: &[[f64; 2]], shift: f64, bounds: [f64; 4]) {
+        let [west, south, east, north] = self.cell;
+        let stay = self.first.is_some() && bounds[0] >= west && bounds[2] < east && bounds[1] >= south && bounds[3] < north;
+        match positions.last() {
+            Some([x, y]) if stay => {
+                self.allowance += positions.len() as i64;
+                self.at = [*x + shift, *y];
+            }
+            _ => positions.iter().for_each(|[x, y]| self.position(*x + shift, *y)),
+        }
+    }
+
     #[inline(never)]
     fn leave(&mut self, to: [f64; 2]) {
         if self.is_given_up {

@@ -2,7 +2,7 @@
 
 use super::{
     LongEdges,
-    edges::{Edges, RingEnd},
+    edges::{Edges, RingEnd, less, more},
     longitudes::Longitudes,
 };
 use crate::{
@@ -85,8 +85,9 @@ impl Fold {
     }
 
     pub(super) fn finish(self) -> Summary {
+        // A zero is added so that zero has no sign, in whatever order the positions were compared.
         let [south, north] = [(self.south - self.margin).max(-90.0), (self.north + self.margin).min(90.0)];
-        let bbox = self.longitudes.span().map(|(west, east)| [west, south, east, north]);
+        let bbox = self.longitudes.span().map(|(west, east)| [west, south, east, north].map(|edge| edge + 0.0));
         Summary { bbox, vertex_count: self.vertex_count, suspect: self.suspect, has_z: self.has_z, trace: self.trace }
     }
 
@@ -104,8 +105,6 @@ impl Fold {
 
     #[inline]
     fn take(&mut self, Position { x, y, .. }: Position) {
-        self.south = self.south.min(y);
-        self.north = self.north.max(y);
         let mut unrolled = x;
         if let Some(line) = &mut self.line {
             line.south = line.south.min(y);
@@ -118,8 +117,12 @@ impl Fold {
             if let Some(trace) = &mut self.trace {
                 trace.position(unrolled, y);
             }
-        } else if let Some(trace) = &mut self.trace {
-            trace.point(x, y);
+        } else {
+            self.south = self.south.min(y);
+            self.north = self.north.max(y);
+            if let Some(trace) = &mut self.trace {
+                trace.point(x, y);
+            }
         }
         self.part.west = self.part.west.min(unrolled);
         self.part.east = self.part.east.max(unrolled);
@@ -131,6 +134,17 @@ impl Fold {
             self.part.full = true;
         }
     }
+}
+
+/// Returns west, south, east and north of positions, none of whose ordinates is NaN; infinities of none.
+#[inline]
+fn bounds(positions: &[[f64; 2]]) -> [f64; 4] {
+    let [mut low, mut high] = [[f64::INFINITY; 2], [f64::NEG_INFINITY; 2]];
+    for position in positions {
+        low = std::array::from_fn(|axis| less(position[axis], low[axis]));
+        high = std::array::from_fn(|axis| more(position[axis], high[axis]));
+    }
+    [low[0], low[1], high[0], high[1]]
 }
 
 impl Visitor for Fold {
@@ -156,12 +170,33 @@ impl Visitor for Fold {
         self.take(position);
     }
 
+    #[inline]
+    fn positions(&mut self, positions: &[[f64; 2]]) {
+        let Some(line) = &mut self.line else { return };
+        self.vertex_count += positions.len() as u64;
+        let [west, south, east, north] = bounds(positions);
+        if !line.edges.take_short(positions, west, east) {
+            return positions.iter().for_each(|[x, y]| self.take(Position { x: *x, y: *y, z: None }));
+        }
+        let shift = line.edges.shift();
+        let [west, east] = [west + shift, east + shift];
+        line.south = less(south, line.south);
+        line.north = more(north, line.north);
+        self.part.west = less(west, self.part.west);
+        self.part.east = more(east, self.part.east);
+        if let Some(trace) = &mut self.trace {
+            trace.positions(positions, shift, [west, south, east, north]);
+        }
+    }
+
     fn inserted(&mut self, position: Position) {
         self.take(position);
     }
 
     fn end_line(&mut self) {
         let Some(line) = self.line.take() else { return };
+        self.south = less(line.south, self.south);
+        self.north = more(line.north, self.north);
         if !self.in_rings {
             if let Some(trace) = &mut self.trace {
                 trace.end_line();

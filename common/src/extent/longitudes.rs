@@ -7,10 +7,19 @@
 /// How many separate intervals are kept.
 const MOST_INTERVALS: usize = 1_024;
 
+/// From this many intervals on, it is worth knowing which of them a new one lies in.
+const MANY_INTERVALS: usize = 64;
+
+/// How many pieces of a degree are told apart for that.
+const PIECES_A_DEGREE: f64 = 4.0;
+
 /// A set of longitude intervals on the circle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Longitudes {
     intervals: Vec<[f64; 2]>,
+    /// For each piece of a degree, an interval that reaches into it, so that most of a large body's parts need not be
+    /// kept; empty while there are few.
+    seen: Vec<[f64; 2]>,
     full: bool,
 }
 
@@ -47,10 +56,27 @@ impl Longitudes {
     }
 
     fn push(&mut self, west: f64, east: f64) {
+        if let Some(seen) = self.seen.get_mut(piece(west)) {
+            if seen[0] <= west && east <= seen[1] {
+                return;
+            }
+            *seen = [west, east];
+        }
         self.intervals.push([west, east]);
         if self.intervals.len() > 2 * MOST_INTERVALS {
             self.merge();
             self.close_smallest_gaps();
+            self.look();
+        } else if self.intervals.len() == MANY_INTERVALS && self.seen.is_empty() {
+            self.look();
+        }
+    }
+
+    /// Notes which intervals reach into which piece.
+    fn look(&mut self) {
+        self.seen.resize(piece(180.0) + 1, [f64::INFINITY, f64::NEG_INFINITY]);
+        for [west, east] in &self.intervals {
+            self.seen[piece(*west)..=piece(*east)].fill([*west, *east]);
         }
     }
 
@@ -86,6 +112,11 @@ impl Longitudes {
             joined
         });
     }
+}
+
+/// Returns the place of a longitude of -180 to 180 among the pieces of degrees.
+fn piece(longitude: f64) -> usize {
+    ((longitude + 180.0) * PIECES_A_DEGREE) as usize
 }
 
 /// Returns how many whole turns east of -180 to 180 a longitude lies.

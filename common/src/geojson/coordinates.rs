@@ -3,6 +3,7 @@
 use super::{
     CrsMember, GeometryType, Position, ScanError, Validity, Visitor,
     grammar::{Result, Scanner},
+    run,
 };
 use crate::limits;
 
@@ -25,12 +26,12 @@ impl<V: Visitor> Scanner<'_, V> {
             GeometryType::Point if !self.cursor.open_array("a position")? => Ok(()),
             GeometryType::Point => self.part(Self::ordinates),
             GeometryType::MultiPoint => self.each("an array of positions", |scanner| scanner.part(Self::position)),
-            GeometryType::LineString => self.part(|scanner| scanner.line(Line::String)),
+            GeometryType::LineString => self.part(|scanner| scanner.line(Line::String, 1)),
             GeometryType::MultiLineString => {
-                self.each("an array of line strings", |scanner| scanner.part(|scanner| scanner.line(Line::String)))
+                self.each("an array of line strings", |scanner| scanner.part(|scanner| scanner.line(Line::String, 2)))
             }
-            GeometryType::Polygon => self.part(Self::rings),
-            GeometryType::MultiPolygon => self.each("an array of polygons", |scanner| scanner.part(Self::rings)),
+            GeometryType::Polygon => self.part(|scanner| scanner.rings(2)),
+            GeometryType::MultiPolygon => self.each("an array of polygons", |scanner| scanner.part(|scanner| scanner.rings(3))),
             GeometryType::GeometryCollection => Err(self.cursor.expected("geometries")),
         }
     }
@@ -42,29 +43,74 @@ impl<V: Visitor> Scanner<'_, V> {
         Ok(())
     }
 
-    fn rings(&mut self) -> Result<()> {
-        self.each("an array of rings", |scanner| scanner.line(Line::Ring))
+    fn rings(&mut self, most_brackets: usize) -> Result<()> {
+        self.each("an array of rings", |scanner| scanner.line(Line::Ring, most_brackets))
     }
 
-    fn line(&mut self, line: Line) -> Result<()> {
-        let start = self.cursor.position();
+    /// Reads a line, and lines that follow it, across as many brackets as close behind a position of theirs at most.
+    fn line(&mut self, line: Line, most_brackets: usize) -> Result<()> {
+        let mut ends = Ends { start: self.cursor.position(), ..Ends::default() };
         self.visitor.begin_line();
-        let mut count = 0_usize;
-        let (mut first, mut last) = (None, None);
-        self.each("an array of positions", |scanner| {
-            scanner.cursor.take(b'[', "a position [longitude, latitude]")?;
-            scanner.cursor.skip_whitespace();
-            let position = scanner.ordinates_of_position()?;
-            first = first.or(Some(position));
-            last = Some(position);
-            count += 1;
-            Ok(())
-        })?;
-        self.visitor.end_line();
-        if self.options.validity == Validity::Strict && count > 0 {
-            line.check(count, first == last).map_err(|problem| ScanError::new(start, problem))?;
+        if self.cursor.open_array("an array of positions")? {
+            while self.next_positions(line, &mut ends, most_brackets)? {}
+        }
+        self.end_line(line, &ends)
+    }
+
+    /// Reads a run, or the next position when it is not plain. Returns whether more follow.
+    #[inline]
+    fn next_positions(&mut self, line: Line, ends: &mut Ends, most_brackets: usize) -> Result<bool> {
+        let end = self.run.read(self.cursor.bytes(), self.cursor.position(), most_brackets);
+        if !self.run.is_empty() {
+            self.tell_run(line, ends)?;
+        }
+        match end {
+            run::End::AfterPosition(at) => self.cursor.move_to(at),
+            run::End::BeforePosition(at) if !self.run.is_empty() => {
+                self.cursor.move_to(at);
+                return Ok(true);
+            }
+            run::End::BeforePosition(at) => {
+                self.cursor.move_to(at);
+                self.cursor.take(b'[', "a position [longitude, latitude]")?;
+                self.cursor.skip_whitespace();
+                let Position { x, y, .. } = self.ordinates_of_position()?;
+                ends.take(&[[x, y]]);
+            }
+        }
+        self.cursor.next_element()
+    }
+
+    /// Tells the visitor of the lines of a run. They are of one kind; a ring that ends may be the last of its polygon.
+    fn tell_run(&mut self, line: Line, ends: &mut Ends) -> Result<()> {
+        for (positions, brackets) in self.run.lines() {
+            self.visitor.positions(positions);
+            let is_strict = self.options.validity == Validity::Strict;
+            if is_strict {
+                ends.take(positions);
+            }
+            let Some(brackets) = brackets else { continue };
+            self.visitor.end_line();
+            if is_strict {
+                line.check(ends)?;
+                *ends = Ends { start: ends.start, ..Ends::default() };
+            }
+            let ends_part = match line {
+                Line::String => brackets > 1,
+                Line::Ring => brackets > 2,
+            };
+            if ends_part {
+                self.visitor.end_part();
+                self.visitor.begin_part();
+            }
+            self.visitor.begin_line();
         }
         Ok(())
+    }
+
+    fn end_line(&mut self, line: Line, ends: &Ends) -> Result<()> {
+        self.visitor.end_line();
+        if self.options.validity == Validity::Strict { line.check(ends) } else { Ok(()) }
     }
 
     fn position(&mut self) -> Result<()> {
@@ -114,6 +160,24 @@ impl<V: Visitor> Scanner<'_, V> {
     }
 }
 
+/// How many positions a line has, and its first and last.
+#[derive(Default)]
+struct Ends {
+    /// Where the line begins, or one before it.
+    start: usize,
+    count: usize,
+    first: Option<[f64; 2]>,
+    last: Option<[f64; 2]>,
+}
+
+impl Ends {
+    fn take(&mut self, positions: &[[f64; 2]]) {
+        self.count += positions.len();
+        self.first = self.first.or(positions.first().copied());
+        self.last = positions.last().copied().or(self.last);
+    }
+}
+
 /// What a run of positions is.
 #[derive(Clone, Copy)]
 enum Line {
@@ -122,13 +186,17 @@ enum Line {
 }
 
 impl Line {
-    fn check(self, count: usize, closed: bool) -> std::result::Result<(), String> {
-        match self {
-            Self::String if count < 2 => Err("a line string of one position: two or more are wanted".to_owned()),
-            Self::Ring if !closed => Err("a ring that is not closed: its last position must be its first".to_owned()),
-            Self::Ring if count < 4 => Err(format!("a ring of {count} positions: four or more are wanted")),
-            Self::String | Self::Ring => Ok(()),
-        }
+    fn check(self, ends: &Ends) -> Result<()> {
+        let problem = match (self, ends.count) {
+            (_, 0) => return Ok(()),
+            (Self::String, 1) => "a line string of one position: two or more are wanted".to_owned(),
+            (Self::Ring, _) if ends.first != ends.last => {
+                "a ring that is not closed: its last position must be its first".to_owned()
+            }
+            (Self::Ring, count @ 1..4) => format!("a ring of {count} positions: four or more are wanted"),
+            (Self::String | Self::Ring, _) => return Ok(()),
+        };
+        Err(ScanError::new(ends.start, problem))
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{ScanError, number};
 use crate::limits;
 
-/// A place in JSON text that is known to be UTF-8.
+/// A place in JSON text.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -29,6 +29,11 @@ impl<'a> Cursor<'a> {
     /// Returns the byte offset.
     pub fn position(&self) -> usize {
         self.at
+    }
+
+    /// Returns all bytes.
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 
     /// Moves to a byte offset where a value begins.
@@ -156,7 +161,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Moves over a string and returns where its text lies between the quotes.
+    /// Moves over a string and returns where its text lies between the quotes. Only in strings can JSON have other
+    /// characters than those of ASCII, so that this is where UTF-8 is checked.
     pub(super) fn string(&mut self) -> Result<Range<usize>> {
         self.take(b'"', "a string")?;
         let start = self.at;
@@ -167,8 +173,12 @@ impl<'a> Cursor<'a> {
             self.at += offset;
             match self.bytes[self.at] {
                 b'"' => {
+                    let text = start..self.at;
+                    if let Err(error) = std::str::from_utf8(&self.bytes[text.clone()]) {
+                        return Err(ScanError::new(start + error.valid_up_to(), "not UTF-8"));
+                    }
                     self.at += 1;
-                    return Ok(start..self.at - 1);
+                    return Ok(text);
                 }
                 b'\\' => self.escape()?,
                 _ => return Err(self.expected("a string without control characters")),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Cursor, GeometryType, Kind, Outline, ScanError, ScanOptions, Visitor, check_crs, scalar_text};
+use super::{Cursor, GeometryType, Kind, Outline, ScanError, ScanOptions, Visitor, check_crs, run::Run, scalar_text};
 use crate::limits;
 
 pub(super) type Result<T> = std::result::Result<T, ScanError>;
@@ -13,11 +13,8 @@ pub(super) type Result<T> = std::result::Result<T, ScanError>;
 /// # Errors
 /// The first thing that is wrong, with its place. What the visitor has been told by then is worth nothing.
 pub fn scan<V: Visitor>(body: &[u8], options: &ScanOptions, visitor: &mut V) -> Result<Outline> {
-    if let Err(error) = std::str::from_utf8(body) {
-        return Err(ScanError::new(error.valid_up_to(), "not UTF-8"));
-    }
     let start = if body.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-    let mut scanner = Scanner { cursor: Cursor::at(body, start), body, options: *options, visitor };
+    let mut scanner = Scanner { cursor: Cursor::at(body, start), body, options: *options, run: Run::new(), visitor };
     scanner.cursor.skip_whitespace();
     let outline = scanner.object(Role::Document, 0)?;
     scanner.cursor.skip_whitespace();
@@ -52,6 +49,7 @@ pub(super) struct Scanner<'a, V> {
     pub(super) cursor: Cursor<'a>,
     body: &'a [u8],
     pub(super) options: ScanOptions,
+    pub(super) run: Run,
     pub(super) visitor: &'a mut V,
 }
 

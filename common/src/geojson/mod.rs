@@ -13,9 +13,11 @@
 mod coordinates;
 mod crs;
 mod cursor;
+mod decimal;
 mod grammar;
 mod number;
 mod options;
+mod run;
 mod visit;
 
 use std::{fmt, ops::Range};

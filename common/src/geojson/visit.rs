@@ -80,6 +80,12 @@ pub trait Visitor {
     fn begin_line(&mut self) {}
     /// The next position of the current line or point.
     fn position(&mut self, position: Position);
+    /// The next positions of the current line: longitude and latitude, within ±180 and ±90 and neither on them, without
+    /// a third ordinate.
+    #[inline]
+    fn positions(&mut self, positions: &[[f64; 2]]) {
+        positions.iter().for_each(|[x, y]| self.position(Position { x: *x, y: *y, z: None }));
+    }
     /// A position that the body does not have: on a curve between two that it has, which is an edge of the body in its
     /// own reference system. See [`crate::reproject::scan`].
     fn inserted(&mut self, position: Position) {

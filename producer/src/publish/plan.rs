@@ -46,17 +46,23 @@ pub fn plan(raw: &RawBody, origin: Origin<'_>, settings: &PublishSettings) -> Re
     // An inline body says itself where it lies.
     let cover_bytes = if raw.bytes.len() < settings.inline_limit_bytes { 0 } else { settings.measure.cover_bytes };
     let measuring = MeasureOptions { cover_bytes, ..settings.measure };
-    let (extent, outline) =
-        measure(&raw.bytes, &measuring).map_err(|error| (raw.place.within(&raw.bytes, &error), error.problem.clone()))?;
-    plan_measured(raw, extent, &outline, origin, settings).map_err(|problem| (raw.place, problem))
+    let (sealed, measured) = if raw.bytes.len() < settings.inline_limit_bytes {
+        (None, measure(&raw.bytes, &measuring))
+    } else {
+        let (sealed, measured) = Body::seal_beside(raw.bytes.clone(), |bytes| measure(bytes, &measuring));
+        (Some(sealed), measured)
+    };
+    let (extent, outline) = measured.map_err(|error| (raw.place.within(&raw.bytes, &error), error.problem.clone()))?;
+    plan_measured(raw, sealed, extent, &outline, origin, settings).map_err(|problem| (raw.place, problem))
 }
 
-/// As [`plan`], of a body that has been measured.
+/// As [`plan`], of a body that has been measured, and perhaps sealed.
 ///
 /// # Errors
 /// Why the body is no good.
 pub fn plan_measured(
     raw: &RawBody,
+    sealed: Option<Body>,
     extent: Extent,
     outline: &Outline,
     origin: Origin<'_>,
@@ -84,7 +90,7 @@ pub fn plan_measured(
             return Ok(Planned { feature_id, record, body: None });
         }
     }
-    let body = Body::seal(raw.bytes.clone());
+    let body = sealed.unwrap_or_else(|| Body::seal(raw.bytes.clone()));
     envelope.content = Content::Claim(body.claim());
     let mut record = record_of(&envelope);
     if record.bytes() >= limits::CLAIM_RECORD_BYTES && envelope.cells.take().is_some() {

@@ -3,20 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use geoclaim_common::{
-    Bbox, Body, Envelope, Timestamp,
     clock::SystemClock,
-    envelope::Content,
     kafka::{KafkaSettings, KafkaSink, KafkaSource, SourceEnd, SourceSettings},
     store::{self, LocalDirectory},
     stream::{EnvelopeSink, OutgoingRecord, memory::MemorySink},
 };
 use geoclaim_consumer::{
     ConsumeSettings, Consumer, DeadLetters,
-    aoi::{Area, AreaSet, LiveAreas},
+    aoi::{AreaSet, LiveAreas},
     sink::stdout::LineSink,
 };
 use geoclaim_tests::{
     components::Kafka,
+    sample::{northern_areas, southern_envelope},
     timing::{median, timed},
 };
 use rdkafka::{
@@ -39,7 +38,7 @@ pub(crate) fn print() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let settings = KafkaSettings::new(kafka.bootstrap());
     runtime.block_on(fill(&settings));
-    let index = Arc::new(LiveAreas::new(AreaSet::new(areas())));
+    let index = Arc::new(LiveAreas::new(AreaSet::new(northern_areas(10_000))));
     let (mut bare, mut ours) = (Vec::new(), Vec::new());
     for run in 0..RUNS {
         bare.push(timed(|| bare_loop(kafka.bootstrap(), &format!("bare-{run}"))).1);
@@ -53,34 +52,11 @@ pub(crate) fn print() {
     println!("bare BaseConsumer {:>9.0}/s   geoclaim {:>9.0}/s   ratio {:.2}", rate(bare), rate(ours), bare / ours);
 }
 
-/// Ten thousand areas north of the equator; the envelopes lie south of it.
-fn areas() -> Vec<Area> {
-    let boxed = |n: i32| {
-        Bbox::new(f64::from(n % 100) - 50.0, f64::from(n / 100) / 2.0, f64::from(n % 100) - 49.5, f64::from(n / 100) / 2.0 + 0.4)
-            .unwrap()
-    };
-    (0..10_000).map(|n| Area::from_bbox(n.to_string(), &boxed(n))).collect()
-}
-
 async fn fill(settings: &KafkaSettings) {
     let sink = KafkaSink::open(settings, TOPIC, 1 << 20).unwrap();
-    let claim = Body::seal(bytes::Bytes::from_static(b"{}")).claim();
     let mut last = None;
     for n in 0..ENVELOPES {
-        let west = (n % 3_000) as f64 / 10.0 - 150.0;
-        let envelope = Envelope {
-            feature_id: n.to_string(),
-            event_id: format!("{n:032x}"),
-            version: None,
-            occurred_at: Some(Timestamp::from_millis(0)),
-            crs: "EPSG:4326".into(),
-            bbox: Some(Bbox::new(west, -40.0, west + 0.3, -39.0).unwrap()),
-            cells: None,
-            vertex_count: Some(1_000),
-            suspect: false,
-            content: Content::Claim(claim),
-            others: Default::default(),
-        };
+        let envelope = southern_envelope(n);
         let record = OutgoingRecord {
             key: Some(envelope.feature_id.clone().into()),
             value: Some(envelope.encode().into()),

@@ -1,62 +1,78 @@
-//! Extent, extent with cover, and digest of one body on one core, beside raw SHA-256.
+//! Extent and digest of one body, on one core and on two, beside raw SHA-256 and beside `geojson` with `geo`.
 
+use bytes::Bytes;
+use geo::{BoundingRect as _, CoordsIter as _};
 use geoclaim_common::{
-    Digest,
+    Body, Digest,
     extent::{MeasureOptions, measure},
     limits,
 };
-use geoclaim_producer::read::{ReadOptions, Reader};
 use geoclaim_tests::{
     components::datasets,
-    sample::squares,
+    sample::{fifteen_digits, largest, squares},
     timing::{median, timed},
 };
 
-const RUNS: usize = 7;
+const RUNS: usize = 9;
 
 pub(crate) fn print() {
-    println!("extent + digest, one core, medians of {RUNS} alternating runs");
+    println!("extent and digest, medians of {RUNS} alternating runs; ratios to raw SHA-256 of the same body");
     println!(
-        "{:<28} {:>9} {:>11} {:>11} {:>15} {:>8} {:>20}",
-        "body", "MB", "sha256 MB/s", "extent MB/s", "both MB/s", "ratio", "with cover / extent"
+        "{:<22} {:>7} {:>11} | {:>6} {:>11} {:>13} | {:>8} {:>9} | {:>18}",
+        "body", "MB", "sha256 MB/s", "extent", "with cover", "geojson + geo", "one core", "two cores", "extent/geojson+geo"
     );
-    one("120 x 120 squares", squares(120).as_bytes());
-    one("synthetic, 15 digits", fifteen_digits(200_000).as_bytes());
+    for (name, body) in bodies() {
+        one(name, body);
+    }
+}
+
+/// The bodies whose figures are compared: the largest real one, and two that are made up.
+fn bodies() -> Vec<(&'static str, Bytes)> {
+    let mut bodies = vec![("120 x 120 squares", squares(120).into()), ("15 digits", fifteen_digits(200_000).into())];
     match datasets::countries() {
-        Ok(path) => {
-            let file = std::fs::File::open(path).unwrap();
-            let bodies = Reader::new(file, ReadOptions::default()).filter_map(Result::ok);
-            let largest = bodies.max_by_key(|body| body.bytes.len()).unwrap();
-            one("largest real body (Canada)", &largest.bytes);
-        }
+        Ok(path) => bodies.push(("Canada", largest(&path))),
         Err(reason) => println!("largest real body: not there ({reason})"),
     }
+    bodies
 }
 
-fn one(name: &str, body: &[u8]) {
-    let (mut raw, mut extent, mut both, mut covered) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+fn one(name: &str, body: Bytes) {
     let options = MeasureOptions::default();
     let with_cover = MeasureOptions { cover_bytes: limits::COVER_BYTES, ..options };
+    let mut seconds: [Vec<f64>; 6] = Default::default();
     for _ in 0..RUNS {
-        raw.push(timed(|| Digest::of(body)).1);
-        extent.push(timed(|| measure(body, &options).unwrap()).1);
-        covered.push(timed(|| measure(body, &with_cover).unwrap()).1);
-        both.push(timed(|| (measure(body, &options).unwrap(), Digest::of(body))).1);
+        let runs = [
+            timed(|| Digest::of(&body)).1,
+            timed(|| measure(&body, &options).unwrap()).1,
+            timed(|| measure(&body, &with_cover).unwrap()).1,
+            timed(|| by_geo(&body)).1,
+            timed(|| (measure(&body, &options).unwrap(), Digest::of(&body))).1,
+            timed(|| Body::seal_beside(body.clone(), |body| measure(body, &options).unwrap())).1,
+        ];
+        seconds.iter_mut().zip(runs).for_each(|(all, one)| all.push(one));
     }
+    let [raw, extent, covered, geo, one_core, two_cores] = seconds.map(median);
     let megabytes = body.len() as f64 / 1e6;
-    let (raw, extent, both, covered) = (median(raw), median(extent), median(both), median(covered));
     println!(
-        "{name:<28} {megabytes:>9.1} {:>11.0} {:>11.0} {:>15.0} {:>8.2} {:>20.2}",
+        "{name:<22} {megabytes:>7.1} {:>11.0} | {:>6.2} {:>11.2} {:>13.2} | {:>8.2} {:>9.2} | {:>18.1}",
         megabytes / raw,
-        megabytes / extent,
-        megabytes / both,
-        raw / both,
-        covered / extent
+        raw / extent,
+        raw / covered,
+        raw / geo,
+        raw / one_core,
+        raw / two_cores,
+        geo / extent,
     );
 }
 
-fn fifteen_digits(vertices: usize) -> String {
-    let position = |n: usize| format!("[{:.13},{:.13}]", 8.0 + (n as f64).sin() / 3.0, 47.0 + (n as f64).cos() / 3.0);
-    let positions: Vec<String> = (0..vertices).map(position).collect();
-    format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, positions.join(","))
+/// Bounding box and vertex count as a plain implementation takes them.
+fn by_geo(body: &[u8]) {
+    let text = std::str::from_utf8(body).unwrap();
+    let geometry = match text.parse::<geojson::GeoJson>().unwrap() {
+        geojson::GeoJson::Feature(feature) => feature.geometry.unwrap(),
+        geojson::GeoJson::Geometry(geometry) => geometry,
+        geojson::GeoJson::FeatureCollection(_) => panic!("one body has one geometry"),
+    };
+    let geometry: geo::Geometry = geometry.try_into().unwrap();
+    std::hint::black_box((geometry.bounding_rect(), geometry.coords_count()));
 }
