@@ -47,7 +47,12 @@ pub(crate) fn add(counter: &AtomicU64, amount: u64) {
 impl ConsumeCounters {
     /// Counts an outcome.
     pub fn count(&self, outcome: Outcome) {
-        add(self.of(outcome), 1);
+        self.count_all(outcome, 1);
+    }
+
+    /// Counts an outcome of several records.
+    pub fn count_all(&self, outcome: Outcome, records: u64) {
+        add(self.of(outcome), records);
     }
 
     /// Returns how often an outcome has been counted.

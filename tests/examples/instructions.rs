@@ -1,7 +1,8 @@
 //! Work whose instructions are counted by valgrind, see `tests/suite/instructions.rs`:
 //!
 //! - `instructions scan FILE TIMES` measures a body so many times;
-//! - `instructions discard ROUNDS` judges so many times ten thousand envelopes that meet none of ten thousand areas.
+//! - `instructions discard ROUNDS` judges so many times ten thousand envelopes, one to three times, that meet none of ten thousand
+//!   areas.
 
 use std::sync::Arc;
 
@@ -17,6 +18,13 @@ use geoclaim_consumer::{
     sink::stdout::LineSink,
 };
 use geoclaim_tests::sample::{northern_areas, southern_envelope};
+
+/// Envelopes of a round, and how many rounds there may be.
+const ROUND: usize = 10_000;
+const MOST_ROUNDS: usize = 3;
+
+/// Envelopes that are judged together.
+const BURST: usize = 1_000;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -47,13 +55,19 @@ fn discard(rounds: usize) {
         counters: Arc::default(),
     };
     let gate: Arc<dyn Gate> = runtime.block_on(consumer.gate()).unwrap();
-    let records: Vec<(String, Vec<u8>)> =
-        (0..10_000).map(southern_envelope).map(|envelope| (envelope.feature_id.clone(), envelope.encode())).collect();
-    for round in 0..rounds {
-        for (offset, (key, value)) in records.iter().enumerate() {
-            let position = Position { partition: 0, offset: (round * records.len() + offset) as i64, timestamp: None };
-            let record = RecordView { key: Some(key.as_bytes()), value: Some(value), position };
-            assert_eq!(gate.judge(std::hint::black_box(&record)), Triage::Discard);
-        }
+    let records: Vec<(String, Vec<u8>)> = (0..MOST_ROUNDS * ROUND)
+        .map(southern_envelope)
+        .map(|envelope| (envelope.feature_id.clone(), envelope.encode()))
+        .collect();
+    let view = |(offset, (key, value)): (usize, &'static (String, Vec<u8>))| {
+        let position = Position { partition: 0, offset: offset as i64, timestamp: None };
+        RecordView { key: Some(key.as_bytes()), value: Some(value), position }
+    };
+    let views: Vec<RecordView<'_>> = records.leak().iter().enumerate().map(view).collect();
+    let mut verdicts = Vec::with_capacity(BURST);
+    for burst in views[..rounds * ROUND].chunks(BURST) {
+        verdicts.clear();
+        gate.judge_all(std::hint::black_box(burst), &mut verdicts);
+        assert!(verdicts.iter().all(|verdict| *verdict == Triage::Discard));
     }
 }

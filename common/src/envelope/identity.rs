@@ -1,19 +1,24 @@
 //! The reader of identity and version at their place in a canonical value, without a parse.
 
-use memchr::memchr2;
+use std::sync::LazyLock;
+
+use memchr::{memchr2, memmem::Finder};
 
 use super::cover::PREFIX;
 
-/// Who an envelope is about, as its value writes it.
+/// Who an envelope is about, as its value writes it. The texts are not known to be UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity<'a> {
     /// The thing that changed.
-    pub feature_id: &'a str,
+    pub feature_id: &'a [u8],
     /// The change itself.
-    pub event_id: &'a str,
+    pub event_id: &'a [u8],
     /// Orders two states of a feature.
     pub version: Option<i64>,
 }
+
+/// Finds the member wherever it stands.
+static VERSION: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"version\""));
 
 /// Longest text of a cover and a bbox before the identity.
 const MOST_PLACE_BYTES: usize = 1_024;
@@ -30,17 +35,17 @@ pub fn peek_identity(value: &[u8]) -> Option<Identity<'_>> {
     let version = match rest.strip_prefix(b",\"version\":") {
         Some(digits) => Some(integer(digits)?),
         // Another writer may have put it further down.
-        None if memchr::memmem::find(rest, b"\"version\"").is_some() => return None,
+        None if VERSION.find(rest).is_some() => return None,
         None => None,
     };
     Some(Identity { feature_id, event_id, version })
 }
 
 /// Takes a string without escapes, whose opening quote is gone.
-fn plain_string(rest: &[u8]) -> Option<(&str, &[u8])> {
+fn plain_string(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr2(b'"', b'\\', rest)?;
     let (text, rest) = rest.split_at(end);
-    Some((std::str::from_utf8(text).ok()?, rest.strip_prefix(b"\"")?))
+    Some((text, rest.strip_prefix(b"\"")?))
 }
 
 fn integer(digits: &[u8]) -> Option<i64> {
@@ -54,9 +59,13 @@ mod tests {
 
     const COVER: &str = r#"{"cover":"AaRwPQrXu2RAj8L1KFxPSsDNzMzMzARmwD0K16NwPT3A","bbox":[165.87,-52.62,-176.15,-29.24]"#;
 
+    fn text(bytes: &[u8]) -> String {
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
     fn peeked(rest: &str) -> Option<(String, String, Option<i64>)> {
         let value = format!("{COVER}{rest}");
-        peek_identity(value.as_bytes()).map(|found| (found.feature_id.to_owned(), found.event_id.to_owned(), found.version))
+        peek_identity(value.as_bytes()).map(|found| (text(found.feature_id), text(found.event_id), found.version))
     }
 
     #[test]

@@ -49,6 +49,11 @@ pub trait Gate: Send + Sync {
     /// Judges one record.
     fn judge(&self, record: &RecordView<'_>) -> Triage;
 
+    /// Judges records that came together, in order; adds a verdict for each.
+    fn judge_all(&self, records: &[RecordView<'_>], verdicts: &mut Vec<Triage>) {
+        verdicts.extend(records.iter().map(|record| self.judge(record)));
+    }
+
     /// Hears that partitions have been assigned, before the first of their records. Their last owner has finished.
     fn assigned(&self) {}
 }

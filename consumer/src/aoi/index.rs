@@ -8,6 +8,7 @@ use geoclaim_common::{Bbox, cover::Cover};
 use super::{
     Area,
     area::{bounds_of_rings, box_polygon},
+    coarse::Coarse,
     shape::{Outline, Shape},
     tree::BoxTree,
 };
@@ -19,6 +20,7 @@ use super::{
 pub struct AreaIndex {
     ids: Vec<Arc<str>>,
     boxes: BoxTree<Slot>,
+    coarse: Coarse,
     /// The area of each shape, by the shape's number.
     areas: Vec<u32>,
     /// The polygons that are no boxes.
@@ -49,7 +51,8 @@ impl AreaIndex {
             }
             ids.push(id);
         }
-        Self { ids, boxes: BoxTree::new(entries.into_iter()), areas: places, outlines }
+        let coarse = Coarse::new(entries.iter().map(|(bounds, _)| *bounds));
+        Self { ids, boxes: BoxTree::new(entries.into_iter()), coarse, areas: places, outlines }
     }
 
     /// Returns the ids of the areas in the order in which they were given. An area's *place* is its place among them.
@@ -59,7 +62,7 @@ impl AreaIndex {
 
     /// Tells whether the box meets the box of any area. Never says no when the geometry in the box meets an area.
     pub fn meets(&self, bbox: &Bbox) -> bool {
-        bbox.planar().any(|planar| self.shapes_near(planar).next().is_some())
+        bbox.planar().any(|planar| self.coarse.may_meet(planar) && self.shapes_near(planar).next().is_some())
     }
 
     /// Tells whether a cover meets any area. Never says no when the geometry in the cover meets an area; says yes in vain
@@ -98,7 +101,8 @@ impl AreaIndex {
     }
 
     fn met_by_cover<'a>(&'a self, cover: &'a Cover) -> impl Iterator<Item = Shape<'a>> + 'a {
-        let near = cover.bbox().planar().flat_map(|planar| self.shapes_near(planar));
+        let near =
+            cover.bbox().planar().filter(|planar| self.coarse.may_meet(*planar)).flat_map(|planar| self.shapes_near(planar));
         near.filter(|shape| cover.any_within(shape.bounds, |piece| shape.meets_box(piece)))
     }
 

@@ -6,6 +6,7 @@
 
 mod area;
 mod around;
+mod coarse;
 mod edges;
 mod file;
 mod index;

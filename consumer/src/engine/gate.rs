@@ -14,8 +14,8 @@ use geoclaim_common::{
 
 use super::Consumer;
 use crate::{
-    aoi::{LiveAreas, Reach},
-    holdings::Holdings,
+    aoi::{AreaSet, LiveAreas, Reach},
+    holdings::{Holdings, Known},
     report::{ConsumeCounters, Outcome, add},
     sink::Sink,
 };
@@ -49,33 +49,32 @@ impl AreaGate {
         Ok(Self { topic: settings.topic, areas, holdings, sink, counters, runtime })
     }
 
-    fn judge_value(&self, record: &RecordView<'_>, value: &[u8]) -> Triage {
+    fn judge_value(&self, record: &RecordView<'_>, value: &[u8], areas: &AreaSet, known: &mut Known<'_>) -> Triage {
         let reach = match peek(value) {
-            Peek::Placed(bbox) => self.areas.now().reach(&bbox),
+            Peek::Placed(bbox) => areas.reach(&bbox),
             Peek::Unknown => Reach::Wanted,
         };
         match (reach, peek_identity(value)) {
             (Reach::Elsewhere, _) => return Triage::Discard,
             (Reach::Nowhere, Some(identity)) => {
-                let features = [key(record), Some(identity.feature_id)];
-                if self.holdings.discards(features.into_iter().flatten(), identity.event_id, identity.version) {
+                if known.discards(features(record.key, identity.feature_id), identity.event_id, identity.version) {
                     return Triage::Discard;
                 }
             }
-            (_, Some(identity)) => self.holdings.enter([key(record), Some(identity.feature_id)].into_iter().flatten()),
-            (_, None) => match key(record) {
-                Some(feature) => self.holdings.enter([feature]),
+            (_, Some(identity)) => known.enter(features(record.key, identity.feature_id)),
+            (_, None) => match record.key {
+                Some(feature) => known.enter([feature]),
                 // Rare enough for the full parse.
-                None => self.holdings.enter(Envelope::decode(value).iter().map(|envelope| envelope.feature_id.as_str())),
+                None => known.enter(Envelope::decode(value).iter().map(|envelope| envelope.feature_id.as_bytes())),
             },
         }
         Triage::Admit
     }
 
-    fn judge_tombstone(&self, record: &RecordView<'_>) -> Triage {
+    fn judge_tombstone(&self, record: &RecordView<'_>, known: &mut Known<'_>) -> Triage {
         let event_id = tombstone_event_id(&self.topic, &record.position);
-        match key(record) {
-            Some(feature) if self.holdings.discards([feature], &event_id, None) => Triage::Discard,
+        match record.key {
+            Some(feature) if known.discards([feature], event_id.as_bytes(), None) => Triage::Discard,
             _ => Triage::Admit,
         }
     }
@@ -83,16 +82,28 @@ impl AreaGate {
 
 impl Gate for AreaGate {
     fn judge(&self, record: &RecordView<'_>) -> Triage {
-        add(&self.counters.received, 1);
-        let verdict = match record.value {
-            Some(value) => self.judge_value(record, value),
-            None => self.judge_tombstone(record),
-        };
-        if verdict == Triage::Discard {
-            add(&self.counters.bytes_not_fetched, record.value.and_then(peek_body_bytes).unwrap_or(0));
-            self.counters.count(Outcome::Discarded);
-        }
-        verdict
+        let mut verdict = Vec::with_capacity(1);
+        self.judge_all(std::slice::from_ref(record), &mut verdict);
+        verdict.pop().unwrap_or(Triage::Admit)
+    }
+
+    fn judge_all(&self, records: &[RecordView<'_>], verdicts: &mut Vec<Triage>) {
+        let (areas, mut known) = (self.areas.now(), self.holdings.known());
+        let (mut discarded, mut bytes_not_fetched) = (0, 0);
+        verdicts.extend(records.iter().map(|record| {
+            let verdict = match record.value {
+                Some(value) => self.judge_value(record, value, &areas, &mut known),
+                None => self.judge_tombstone(record, &mut known),
+            };
+            if verdict == Triage::Discard {
+                discarded += 1;
+                bytes_not_fetched += record.value.and_then(peek_body_bytes).unwrap_or(0);
+            }
+            verdict
+        }));
+        add(&self.counters.received, records.len() as u64);
+        add(&self.counters.bytes_not_fetched, bytes_not_fetched);
+        self.counters.count_all(Outcome::Discarded, discarded);
     }
 
     fn assigned(&self) {
@@ -124,9 +135,9 @@ pub(super) async fn learn(holdings: &Holdings, sink: &Arc<dyn Sink>) -> Result<(
     Ok(())
 }
 
-/// Returns the record's key, which is the id of its feature.
-fn key<'a>(record: &RecordView<'a>) -> Option<&'a str> {
-    record.key.and_then(|key| std::str::from_utf8(key).ok())
+/// Returns what a record names its feature by: its key, and the id in its value where that is another.
+fn features<'a>(key: Option<&'a [u8]>, feature_id: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    key.filter(|key| *key != feature_id).into_iter().chain([feature_id])
 }
 
 /// Returns the identity of a tombstone, which has none but its place; with the time, for a topic may be made anew.

@@ -4,7 +4,7 @@
 //! repetition and no exit; when an older version comes late, it is not the state to hold. For the first the event is
 //! remembered, for the second the version. Both are few bytes, and the oldest are forgotten first.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use super::ByHash;
 
@@ -23,12 +23,19 @@ const MISS_BYTES: usize = 1 + 8 + 8;
 const EVENT: u8 = 0;
 const VERSION: u8 = 1;
 
+/// Misses are written down in their order, which costs next to nothing; they are looked up rarely, and only then indexed.
 #[derive(Debug, Default)]
 pub(super) struct Misses {
     capacity: usize,
     order: VecDeque<Miss>,
-    events: HashSet<u64, ByHash>,
-    newest: HashMap<u64, i64, ByHash>,
+    /// How many have been forgotten: the number of the first in order.
+    forgotten: u64,
+    /// The number of the first that is not in the index.
+    unindexed: u64,
+    /// The last number of each event.
+    events: HashMap<u64, u64, ByHash>,
+    /// The highest version of each feature, and its last number.
+    newest: HashMap<u64, (i64, u64), ByHash>,
     note: Vec<u8>,
 }
 
@@ -38,18 +45,21 @@ impl Misses {
     }
 
     /// Tells whether an event without a version has been discarded.
-    pub(super) fn has(&self, event: u64) -> bool {
-        self.events.contains(&event)
+    pub(super) fn has(&mut self, event: u64) -> bool {
+        self.index();
+        self.events.contains_key(&event)
     }
 
     /// Returns the highest version of a feature that has been discarded.
-    pub(super) fn newest(&self, feature: u64) -> Option<i64> {
-        self.newest.get(&feature).copied()
+    pub(super) fn newest(&mut self, feature: u64) -> Option<i64> {
+        self.index();
+        self.newest.get(&feature).map(|(version, _)| *version)
     }
 
     /// Remembers a miss and notes it.
     pub(super) fn add(&mut self, miss: Miss) {
-        if self.insert(miss) && self.note.len() < self.capacity.saturating_mul(MISS_BYTES) {
+        self.push(miss);
+        if self.note.len() < self.capacity.saturating_mul(MISS_BYTES) {
             encode(miss, &mut self.note);
         }
     }
@@ -58,7 +68,7 @@ impl Misses {
     pub(super) fn recall(&mut self, note: &[u8]) {
         let mut rest = note;
         while let Some((miss, after)) = decode(rest) {
-            self.insert(miss);
+            self.push(miss);
             rest = after;
         }
     }
@@ -71,34 +81,42 @@ impl Misses {
         (self.capacity as u64).saturating_mul(MISS_BYTES as u64)
     }
 
-    /// Tells whether it says anything new.
-    fn insert(&mut self, miss: Miss) -> bool {
-        let is_new = match miss {
-            Miss::Event(event) => self.events.insert(event),
-            Miss::Version { feature, version } => {
-                let newest = self.newest.entry(feature).or_insert(i64::MIN);
-                let is_new = version > *newest;
-                *newest = version.max(*newest);
-                is_new
-            }
-        };
-        if is_new {
-            self.order.push_back(miss);
-            if self.order.len() > self.capacity {
-                self.forget_oldest();
+    fn push(&mut self, miss: Miss) {
+        self.order.push_back(miss);
+        if self.order.len() > self.capacity {
+            self.forget_oldest();
+        }
+    }
+
+    /// Indexes what has come since the last look.
+    fn index(&mut self) {
+        let indexed = self.unindexed.saturating_sub(self.forgotten) as usize;
+        for (number, miss) in (self.unindexed.max(self.forgotten)..).zip(self.order.range(indexed..)) {
+            match *miss {
+                Miss::Event(event) => drop(self.events.insert(event, number)),
+                Miss::Version { feature, version } => {
+                    let newest = self.newest.entry(feature).or_insert((version, number));
+                    *newest = (*newest).max((version, number));
+                }
             }
         }
-        is_new
+        self.unindexed = self.forgotten + self.order.len() as u64;
     }
 
     fn forget_oldest(&mut self) {
-        match self.order.pop_front() {
-            Some(Miss::Event(event)) => drop(self.events.remove(&event)),
-            // A higher version has come since, and stands further back.
-            Some(Miss::Version { feature, version }) if self.newest.get(&feature) == Some(&version) => {
+        let number = self.forgotten;
+        let Some(oldest) = self.order.pop_front() else { return };
+        self.forgotten += 1;
+        if number >= self.unindexed {
+            return;
+        }
+        // Unless it has come again since.
+        match oldest {
+            Miss::Event(event) if self.events.get(&event) == Some(&number) => drop(self.events.remove(&event)),
+            Miss::Version { feature, .. } if self.newest.get(&feature).is_some_and(|newest| newest.1 == number) => {
                 self.newest.remove(&feature);
             }
-            Some(Miss::Version { .. }) | None => {}
+            Miss::Event(_) | Miss::Version { .. } => {}
         }
     }
 }
@@ -138,16 +156,27 @@ mod tests {
     #[test]
     fn the_oldest_are_forgotten_first() {
         let mut misses = Misses::default();
-        misses.set_capacity(3);
+        misses.set_capacity(4);
         misses.add(Miss::Version { feature: 1, version: 1 });
         misses.add(Miss::Event(7));
         misses.add(Miss::Version { feature: 1, version: 2 });
-        misses.add(Miss::Version { feature: 1, version: 2 });
         misses.add(Miss::Event(8));
-        assert_eq!((misses.newest(1), misses.has(7), misses.order.len()), (Some(2), true, 3));
+        assert_eq!((misses.newest(1), misses.has(7), misses.has(8)), (Some(2), true, true));
+        misses.add(Miss::Event(7));
         misses.add(Miss::Event(9));
-        misses.add(Miss::Event(10));
-        assert_eq!((misses.newest(1), misses.has(7), misses.has(9)), (None, false, true));
+        assert_eq!((misses.newest(1), misses.has(7), misses.has(9)), (Some(2), true, true), "it has come again");
+        (10..14).for_each(|event| misses.add(Miss::Event(event)));
+        assert_eq!((misses.newest(1), misses.has(7), misses.has(10), misses.has(13)), (None, false, true, true));
+        assert_eq!((misses.order.len(), misses.events.len(), misses.newest.len()), (4, 4, 0));
+    }
+
+    #[test]
+    fn a_look_after_more_than_there_is_room_for_finds_what_is_left() {
+        let mut misses = Misses::default();
+        misses.set_capacity(2);
+        assert!(!misses.has(1));
+        (0..10).for_each(|event| misses.add(Miss::Event(event)));
+        assert_eq!([7, 8, 9].map(|event| misses.has(event)), [false, true, true]);
     }
 
     #[test]

@@ -21,9 +21,9 @@ use misses::{Miss, Misses};
 use crate::sink::Features;
 
 /// Hashes an identity; the same in every run, for hashes are kept in the sink.
-pub(crate) fn hash(id: &str) -> u64 {
+pub(crate) fn hash(id: impl AsRef<[u8]>) -> u64 {
     let mut hasher = SipHasher13::new();
-    hasher.write(id.as_bytes());
+    hasher.write(id.as_ref());
     hasher.finish()
 }
 
@@ -68,30 +68,9 @@ impl Holdings {
         self.inner().misses.set_capacity(events);
     }
 
-    /// Takes note of features on their way to the sink.
-    pub(crate) fn enter<'a>(&self, features: impl IntoIterator<Item = &'a str>) {
-        self.inner().known.extend(features.into_iter().map(hash));
-    }
-
-    /// Judges an event that meets no area. Tells whether it is to be discarded, which is remembered: none of its
-    /// features is known, or it had been discarded before.
-    pub(crate) fn discards<'a>(&self, features: impl IntoIterator<Item = &'a str>, event_id: &str, version: Option<i64>) -> bool {
-        let mut inner = self.inner();
-        if version.is_none() && inner.misses.has(hash(event_id)) {
-            return true;
-        }
-        let mut last = 0;
-        for feature in features {
-            last = hash(feature);
-            if inner.doubts > 0 || inner.known.contains(&last) {
-                return false;
-            }
-        }
-        inner.misses.add(match version {
-            Some(version) => Miss::Version { feature: last, version },
-            None => Miss::Event(hash(event_id)),
-        });
-        true
+    /// Takes hold of what is known, to judge many events at once.
+    pub(crate) fn known(&self) -> Known<'_> {
+        Known(self.inner())
     }
 
     /// Tells whether a newer version of a feature has been discarded: it is elsewhere by now.
@@ -143,6 +122,41 @@ impl Holdings {
     }
 }
 
+/// What is known while events are judged; nothing is learnt meanwhile.
+pub(crate) struct Known<'a>(MutexGuard<'a, Inner>);
+
+impl Known<'_> {
+    /// Takes note of features on their way to the sink.
+    pub(crate) fn enter<'a>(&mut self, features: impl IntoIterator<Item = &'a [u8]>) {
+        self.0.known.extend(features.into_iter().map(hash));
+    }
+
+    /// Judges an event that meets no area. Tells whether it is to be discarded, which is remembered: none of its
+    /// features is known, or it had been discarded before.
+    pub(crate) fn discards<'a>(
+        &mut self,
+        features: impl IntoIterator<Item = &'a [u8]>,
+        event_id: &[u8],
+        version: Option<i64>,
+    ) -> bool {
+        let inner = &mut *self.0;
+        let (mut last, mut may_be_held) = (0, inner.doubts > 0);
+        for feature in features {
+            last = hash(feature);
+            may_be_held |= inner.known.contains(&last);
+        }
+        let event = hash(event_id);
+        if may_be_held {
+            return version.is_none() && inner.misses.has(event);
+        }
+        inner.misses.add(match version {
+            Some(version) => Miss::Version { feature: last, version },
+            None => Miss::Event(event),
+        });
+        true
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,22 +165,22 @@ mod tests {
     fn only_what_may_be_held_is_let_through() {
         let holdings = Holdings::default();
         holdings.remember_at_most(10);
-        assert!(holdings.discards(["f"], "e1", None));
-        holdings.enter(["f"]);
-        assert!(holdings.discards(["f"], "e1", None), "a repetition of what was discarded is no exit");
-        assert!(!holdings.discards(["f"], "e2", None));
-        assert!(holdings.discards(["g"], "e3", None));
+        assert!(holdings.known().discards([&b"f"[..]], b"e1", None));
+        holdings.known().enter([&b"f"[..]]);
+        assert!(holdings.known().discards([&b"f"[..]], b"e1", None), "a repetition of what was discarded is no exit");
+        assert!(!holdings.known().discards([&b"f"[..]], b"e2", None));
+        assert!(holdings.known().discards([&b"g"[..]], b"e3", None));
         holdings.doubt();
-        assert!(!holdings.discards(["h"], "e4", None), "while it is not certain what is held");
+        assert!(!holdings.known().discards([&b"h"[..]], b"e4", None), "while it is not certain what is held");
         holdings.trust();
-        assert!(holdings.discards(["h"], "e4", None));
+        assert!(holdings.known().discards([&b"h"[..]], b"e4", None));
     }
 
     #[test]
     fn an_older_version_than_one_that_was_discarded_is_outdated() {
         let holdings = Holdings::default();
         holdings.remember_at_most(10);
-        assert!(holdings.discards(["f"], "e3", Some(3)));
+        assert!(holdings.known().discards([&b"f"[..]], b"e3", Some(3)));
         assert!(holdings.is_outdated("f", Some(2)));
         assert!(!holdings.is_outdated("f", Some(3)), "it may be the same event, under other areas");
         assert!(!holdings.is_outdated("f", None));

@@ -24,8 +24,9 @@ const IDLE: Duration = Duration::from_millis(50);
 /// How often is committed what transactions do not commit.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How many records are taken between two looks at the tickets.
-const BURST: usize = 500;
+/// How many records are taken between two looks at the tickets, and how many bytes of them: they are judged together.
+const BURST: usize = 1_000;
+const BURST_BYTES: usize = 1 << 20;
 
 /// The client's context. The lock is never contended: rebalance callbacks run inside a poll, on the polling thread.
 pub(super) struct Group {
@@ -199,27 +200,33 @@ pub(super) fn poll_until_ended(consumer: &BaseConsumer<Group>, stop: &AtomicBool
 }
 
 fn poll_burst(consumer: &BaseConsumer<Group>, group: &Group) -> Result<(), crate::Fault> {
-    let mut wait = IDLE;
-    for _ in 0..BURST {
+    group.state().begin_burst();
+    let (mut burst, mut bytes, mut wait) = (Vec::with_capacity(BURST), 0, IDLE);
+    let mut failed = None;
+    while burst.len() < BURST && bytes < BURST_BYTES && failed.is_none() {
         match consumer.poll(wait) {
-            None => return Ok(()),
+            None => break,
             Some(Ok(message)) => {
-                let mut state = group.state();
-                state.take(&message);
-                if state.is_full() {
-                    return Ok(());
-                }
+                bytes += message.payload_len() + message.key_len();
+                burst.push(message);
             }
-            Some(Err(KafkaError::PartitionEOF(partition))) => group.state().mark_end(partition),
+            Some(Err(KafkaError::PartitionEOF(partition))) => {
+                let mut state = group.state();
+                state.take(&burst);
+                state.mark_end(partition);
+                burst.clear();
+            }
             Some(Err(error)) => {
                 let fault = fault_of(&error);
                 if fault.kind == FaultKind::Configuration {
-                    return Err(fault);
+                    failed = Some(fault);
+                } else {
+                    telemetry::kafka_in_trouble(&error);
                 }
-                telemetry::kafka_in_trouble(&error);
             }
         }
         wait = Duration::ZERO;
     }
-    Ok(())
+    group.state().take(&burst);
+    failed.map_or(Ok(()), Err)
 }

@@ -25,15 +25,57 @@ struct Partition {
     at_end: bool,
 }
 
+impl Partition {
+    /// Takes note that a record has come.
+    fn reach(&mut self, offset: i64) {
+        if self.last.is_some_and(|last| offset <= last) {
+            // The log was cut or made anew, and is read again from further down: what was known of it is void.
+            self.assignment.revoke();
+            *self = Self::default();
+        }
+        (self.last, self.at_end) = (Some(offset), false);
+    }
+
+    /// Copies a record out of the receive buffer and makes its ticket; returns its bytes as well.
+    fn admit(&mut self, message: &BorrowedMessage<'_>, settle: Settle) -> (IncomingRecord, usize) {
+        self.watermark.begin(message.offset());
+        self.out += 1;
+        let headers = owned_headers(message);
+        let bytes = message.payload_len()
+            + message.key_len()
+            + headers.iter().map(|(name, value)| name.len() + value.as_ref().map_or(0, Bytes::len)).sum::<usize>();
+        let place = (message.partition(), message.offset(), bytes);
+        let record = IncomingRecord {
+            key: message.key().map(Bytes::copy_from_slice),
+            value: message.payload().map(Bytes::copy_from_slice),
+            headers,
+            timestamp: timestamp(message.timestamp()),
+            ticket: Ticket::new(place, Arc::clone(&self.assignment), settle),
+        };
+        (record, bytes)
+    }
+}
+
+fn view<'a>(message: &'a BorrowedMessage<'_>) -> RecordView<'a> {
+    let (offset, timestamp) = (message.offset(), timestamp(message.timestamp()));
+    let position = Position { partition: message.partition(), offset, timestamp };
+    RecordView { key: message.key(), value: message.payload(), position }
+}
+
+/// Where tickets go back to.
+type Settle = mpsc::UnboundedSender<(Arc<Assignment>, Settled)>;
+
 /// The partitions and the way out.
 pub(super) struct State {
     pub(super) topic: String,
     pub(super) settings: SourceSettings,
     gate: Arc<dyn Gate>,
     events: Option<mpsc::UnboundedSender<SourceEvent>>,
-    settle: mpsc::UnboundedSender<(Arc<Assignment>, Settled)>,
+    settle: Settle,
     settled: mpsc::UnboundedReceiver<(Arc<Assignment>, Settled)>,
     partitions: HashMap<i32, Partition>,
+    /// Revoked since the records were polled that are taken next.
+    gone: Vec<i32>,
     bytes_out: usize,
     was_assigned: bool,
 }
@@ -54,6 +96,7 @@ impl State {
             settle,
             settled,
             partitions: HashMap::new(),
+            gone: Vec::new(),
             bytes_out: 0,
             was_assigned: false,
         }
@@ -75,52 +118,47 @@ impl State {
         partitions.iter().filter(is_paused).copied().collect()
     }
 
-    /// Tells whether so many bytes are out that no more should be taken now.
-    pub(super) fn is_full(&self) -> bool {
-        self.bytes_out >= self.settings.queued_bytes
-    }
-
     /// Forgets partitions; work that is still out for them is fenced.
     pub(super) fn revoke(&mut self, partitions: &[i32]) {
         for partition in partitions {
             if let Some(gone) = self.partitions.remove(partition) {
                 gone.assignment.revoke();
+                self.gone.push(*partition);
             }
         }
     }
 
-    /// Takes a record: discards it, or sends it out with a ticket.
-    pub(super) fn take(&mut self, message: &BorrowedMessage<'_>) {
-        let Some(partition) = self.partitions.get_mut(&message.partition()) else { return };
-        if partition.last.is_some_and(|last| message.offset() <= last) {
-            // The log was cut or made anew, and is read again from further down: what was known of it is void.
-            partition.assignment.revoke();
-            *partition = Partition::default();
+    /// Begins to collect records that are taken together.
+    pub(super) fn begin_burst(&mut self) {
+        self.gone.clear();
+    }
+
+    /// Takes records in the order in which they came: discards them, or sends them out with a ticket.
+    pub(super) fn take(&mut self, burst: &[BorrowedMessage<'_>]) {
+        for messages in burst.chunk_by(|a, b| a.partition() == b.partition()) {
+            let id = messages[0].partition();
+            // Revoked since they were polled. It may have been assigned anew, and then they come again.
+            if self.gone.contains(&id) || !self.partitions.contains_key(&id) {
+                continue;
+            }
+            let views: Vec<RecordView<'_>> = messages.iter().map(view).collect();
+            let mut verdicts = Vec::with_capacity(views.len());
+            self.gate.judge_all(&views, &mut verdicts);
+            let Some(partition) = self.partitions.get_mut(&id) else { continue };
+            let mut admitted = Vec::new();
+            for (message, verdict) in messages.iter().zip(verdicts) {
+                partition.reach(message.offset());
+                match verdict {
+                    Triage::Discard => partition.watermark.skip(message.offset()),
+                    Triage::Admit => {
+                        let (record, bytes) = partition.admit(message, self.settle.clone());
+                        self.bytes_out += bytes;
+                        admitted.push(record);
+                    }
+                }
+            }
+            admitted.into_iter().for_each(|record| self.send(SourceEvent::Record(record)));
         }
-        partition.last = Some(message.offset());
-        partition.at_end = false;
-        let (offset, timestamp) = (message.offset(), timestamp(message.timestamp()));
-        let position = Position { partition: message.partition(), offset, timestamp };
-        if self.gate.judge(&RecordView { key: message.key(), value: message.payload(), position }) == Triage::Discard {
-            partition.watermark.skip(message.offset());
-            return;
-        }
-        partition.watermark.begin(message.offset());
-        partition.out += 1;
-        let headers = owned_headers(message);
-        let bytes = message.payload_len()
-            + message.key_len()
-            + headers.iter().map(|(name, value)| name.len() + value.as_ref().map_or(0, Bytes::len)).sum::<usize>();
-        self.bytes_out += bytes;
-        let place = (message.partition(), message.offset(), bytes);
-        let record = IncomingRecord {
-            key: message.key().map(Bytes::copy_from_slice),
-            value: message.payload().map(Bytes::copy_from_slice),
-            headers,
-            timestamp,
-            ticket: Ticket::new(place, Arc::clone(&partition.assignment), self.settle.clone()),
-        };
-        self.send(SourceEvent::Record(record));
     }
 
     pub(super) fn send(&self, event: SourceEvent) {
