@@ -35,6 +35,10 @@ pub const BODY_BYTES: u64 = 256 << 20;
 /// From this length on, a body is worth a second thread: its digest takes as long as many starts of one.
 pub const SPLIT_WORK_BYTES: usize = 512 << 10;
 
+/// From this length on, a producer asks the store for a body before it sends it: a round trip is little beside the transfer
+/// that it may save.
+pub const LOOK_FIRST_BYTES: u64 = 1 << 20;
+
 /// Default for the bytes of bodies that a producer holds at once, beside the one it is reading.
 pub const PUBLISH_IN_FLIGHT_BYTES: u64 = 32 << 20;
 

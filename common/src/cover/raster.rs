@@ -47,6 +47,9 @@ impl Raster {
         let shift = level - self.level;
         let (row, from, to) = (row >> shift, from >> shift, to >> shift);
         let half = 180 << self.level;
+        if from > -half && to < half {
+            return self.mark_folded(row, from, to);
+        }
         if to - from >= 2 * half - 1 {
             return self.mark_folded(row, -half, half - 1);
         }

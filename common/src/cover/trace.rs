@@ -155,7 +155,7 @@ impl Trace {
         self.ring.clear();
         self.follow(level);
         let half = 180 << self.raster.level();
-        for row in (south * self.scale).floor() as i64..=(north * self.scale).floor() as i64 {
+        for row in floor(south * self.scale)..=floor(north * self.scale) {
             self.raster.mark(self.raster.level(), row, -half, half - 1);
         }
         (self.first, self.cell, self.rings) = (None, [0.0; 4], self.rings + 1);
@@ -167,9 +167,11 @@ impl Trace {
     }
 
     fn enter(&mut self, [x, y]: [f64; 2]) {
-        let (column, row) = ((x * self.scale).floor(), (y * self.scale).floor());
-        self.raster.mark(self.raster.level(), row as i64, column as i64, column as i64);
-        self.cell = [column, row, column + 1.0, row + 1.0].map(|edge| edge / self.scale);
+        let (column, row) = (floor(x * self.scale), floor(y * self.scale));
+        self.raster.mark(self.raster.level(), row, column, column);
+        // The scale is a power of two, so that nothing is lost.
+        let side = 1.0 / self.scale;
+        self.cell = [column, row, column + 1, row + 1].map(|edge| edge as f64 * side);
     }
 
     fn fit(&mut self) {
@@ -206,7 +208,7 @@ impl Trace {
         let ([u0, v0], [u1, v1]) = (from.map(|degrees| degrees * self.scale), to.map(|degrees| degrees * self.scale));
         let (delta, [low_u, low_v], [high_u, high_v]) = if v0 <= v1 { (1, [u0, v0], [u1, v1]) } else { (-1, [u1, v1], [u0, v0]) };
         let (west, east) = (u0.min(u1), u0.max(u1));
-        let (first, last) = (low_v.floor() as i64, high_v.floor() as i64);
+        let (first, last) = (floor(low_v), floor(high_v));
         self.allowance -= POSITIONS_A_MARK * (last - first + 1);
         let mut entry = low_u;
         for row in first..=last {
@@ -217,16 +219,24 @@ impl Trace {
                 let crossing = low_u + (side - low_v) / (high_v - low_v) * (high_u - low_u);
                 let crossing = crossing.clamp(west, east);
                 if self.in_ring {
-                    self.ring.push(Crossing { row: row + 1, column: crossing.floor() as i64, delta });
+                    self.ring.push(Crossing { row: row + 1, column: floor(crossing), delta });
                 }
                 crossing
             };
             let (a, b) = if entry <= exit { (entry, exit) } else { (exit, entry) };
             let (a, b) = ((a - SLACK).max(west), (b + SLACK).min(east));
-            self.raster.mark(self.raster.level(), row, a.floor() as i64, b.floor() as i64);
+            self.raster.mark(self.raster.level(), row, floor(a), floor(b));
             entry = exit;
         }
     }
+}
+
+/// Returns the greatest integer that is not above a number of cells, without the call that [`f64::floor`] is where the CPU
+/// is not known to have an instruction for it.
+#[inline]
+fn floor(cells: f64) -> i64 {
+    let towards_zero = cells as i64;
+    towards_zero - i64::from(towards_zero as f64 > cells)
 }
 
 fn scale_of(level: i8) -> f64 {

@@ -1,6 +1,7 @@
 //! Storing a body before its envelope is published, and relying on it until then.
 //!
-//! The put is a conditional create. `AlreadyExists` and `Precondition` are not believed: stores answer 409 for a
+//! The put is a conditional create; where the body is likely to be there, and where it is large, a HEAD comes first, for a
+//! create sends or writes all of it before the store says that the key is taken. `AlreadyExists` and `Precondition` are not believed: stores answer 409 for a
 //! conflict with nothing there, and a retry can meet its own write. Only a HEAD that shows the right size counts. An
 //! object of another size is half-written or wrong, and is repaired by overwriting it with the same bytes.
 //!
@@ -11,13 +12,17 @@
 
 mod agreed;
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use agreed::{Agreed, Agreement};
 use geoclaim_common::{
     Body, Fault, FaultKind,
     clock::{Moment, Stopwatch},
     fault::{RetrySettings, pause},
+    limits,
     retention::Timing,
     store::{Store, StoreClock, fault_of, found},
     telemetry,
@@ -81,6 +86,8 @@ pub struct Putter {
     settings: PutSettings,
     clock: StoreClock,
     agreement: Agreement,
+    /// Whether the last body was there already: then the next is likely to be.
+    meets_known: AtomicBool,
 }
 
 /// What this putter has itself done to an object, so that it knows what others can be doing to it.
@@ -105,7 +112,13 @@ impl Putter {
     /// Makes a putter.
     pub fn new(store: Store, settings: PutSettings) -> Self {
         let clock = StoreClock::new(store.clone());
-        Self { clock, agreement: Agreement::new(settings.boundary, settings.timing), store, settings }
+        Self {
+            clock,
+            agreement: Agreement::new(settings.boundary, settings.timing),
+            store,
+            settings,
+            meets_known: AtomicBool::new(false),
+        }
     }
 
     /// Stores `body` under its key and returns once it is complete there and can be relied on. Tries again through outages
@@ -135,30 +148,45 @@ impl Putter {
         }
     }
 
-    /// Creates the object, and looks until it can be relied on; `None` when it is neither created nor there.
+    /// Creates the object unless it is there, and looks until it can be relied on; `None` when it is neither created nor
+    /// there.
     async fn attempt(&self, attempt: &mut Attempt<'_>) -> Result<Option<Seen>, Fault> {
-        let sent = Moment::now();
         attempt.made = Made::Found;
+        let looks_first = attempt.body.claim().length >= limits::LOOK_FIRST_BYTES || self.meets_known.load(Ordering::Relaxed);
+        let mut found = if looks_first { self.look(attempt.body).await? } else { None };
+        if found.is_none() {
+            self.create(attempt).await?;
+        }
+        loop {
+            let found = match found.take() {
+                Some(found) => Some(found),
+                None => self.look(attempt.body).await?,
+            };
+            let Some((at, meta)) = found else { return Ok(None) };
+            let agreed = self.agreement.now(&self.store).await?;
+            if self.is_reliable(&meta, &agreed, attempt).await? {
+                self.meets_known.store(attempt.put != Put::Written, Ordering::Relaxed);
+                return Ok(Some(Seen { put: attempt.put, at, publish_deadline: agreed.publish_deadline }));
+            }
+        }
+    }
+
+    /// Creates the object; one that is there already is no error.
+    async fn create(&self, attempt: &mut Attempt<'_>) -> Result<(), Fault> {
+        let sent = Moment::now();
         match self.write(attempt.body, PutMode::Create).await {
             Ok(()) => (attempt.made, attempt.put) = (Made::Wrote(sent), Put::Written),
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
             Err(error) => {
                 let fault = fault_of(&error);
                 // A create that got no answer may have been done, or may have met an object of any age.
-                if fault.kind != FaultKind::Unavailable || self.head(attempt.body).await.ok().flatten().is_none() {
+                if fault.kind != FaultKind::Unavailable || self.look(attempt.body).await.ok().flatten().is_none() {
                     return Err(fault);
                 }
                 attempt.put = Put::Written;
             }
         }
-        loop {
-            let at = Moment::now();
-            let Some(meta) = self.head(attempt.body).await? else { return Ok(None) };
-            let agreed = self.agreement.now(&self.store).await?;
-            if self.is_reliable(&meta, &agreed, attempt).await? {
-                return Ok(Some(Seen { put: attempt.put, at, publish_deadline: agreed.publish_deadline }));
-            }
-        }
+        Ok(())
     }
 
     /// Judges an object. One that is not reliable as it is has been written again, or waited for, when this returns.
@@ -199,8 +227,10 @@ impl Putter {
         self.store.put_opts(&body.claim().key(), payload, mode.into()).await.map(drop)
     }
 
-    async fn head(&self, body: &Body) -> Result<Option<ObjectMeta>, Fault> {
-        found(self.store.head(&body.claim().key()).await)
+    /// Returns what the store says of the object, and when it was asked.
+    async fn look(&self, body: &Body) -> Result<Option<(Moment, ObjectMeta)>, Fault> {
+        let at = Moment::now();
+        Ok(found(self.store.head(&body.claim().key()).await)?.map(|meta| (at, meta)))
     }
 }
 
