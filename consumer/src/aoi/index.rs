@@ -62,7 +62,8 @@ impl AreaIndex {
 
     /// Tells whether the box meets the box of any area. Never says no when the geometry in the box meets an area.
     pub fn meets(&self, bbox: &Bbox) -> bool {
-        bbox.planar().any(|planar| self.coarse.may_meet(planar) && self.shapes_near(planar).next().is_some())
+        let looked_up = |planar| self.shapes_near(planar).next().is_some();
+        bbox.planar().any(|planar| self.coarse.meets(planar).unwrap_or_else(|| looked_up(planar)))
     }
 
     /// Tells whether a cover meets any area. Never says no when the geometry in the cover meets an area; says yes in vain
