@@ -47,7 +47,7 @@ pub async fn watch(path: &Path, areas: Arc<LiveAreas>, tell: impl Fn(Reload)) {
         match read(path, seen.0.as_ref()).await {
             Read::Areas(set) => {
                 let count = set.all().ids().len();
-                areas.replace(set);
+                areas.replace(*set);
                 tell(Reload::Loaded(count));
             }
             Read::NoGood(why) => tell(Reload::Kept(why)),
@@ -58,7 +58,7 @@ pub async fn watch(path: &Path, areas: Arc<LiveAreas>, tell: impl Fn(Reload)) {
 }
 
 enum Read {
-    Areas(AreaSet),
+    Areas(Box<AreaSet>),
     NoGood(String),
     /// It changed while it was read.
     Moving,
@@ -75,7 +75,7 @@ async fn read(path: &Path, expected: Option<&Stamp>) -> Read {
     };
     let parse = move || parse_areas(&text).map(AreaSet::new);
     match tokio::task::spawn_blocking(parse).await {
-        Ok(Ok(set)) => Read::Areas(set),
+        Ok(Ok(set)) => Read::Areas(Box::new(set)),
         Ok(Err(error)) => Read::NoGood(AreaError::to_string(&error)),
         Err(error) => Read::NoGood(error.to_string()),
     }
