@@ -50,11 +50,14 @@ impl<V: Visitor> Scanner<'_, V> {
     /// Reads a line, and lines that follow it, across as many brackets as close behind a position of theirs at most.
     fn line(&mut self, line: Line, most_brackets: usize) -> Result<()> {
         let mut ends = Ends { start: self.cursor.position(), ..Ends::default() };
+        // A line that is judged is read by itself, so that its place is known.
+        let most_brackets = if self.options.validity == Validity::Strict { 1 } else { most_brackets };
         self.visitor.begin_line();
         if self.cursor.open_array("an array of positions")? {
             while self.next_positions(line, &mut ends, most_brackets)? {}
         }
-        self.end_line(line, &ends)
+        self.visitor.end_line();
+        if self.options.validity == Validity::Strict { line.check(&ends) } else { Ok(()) }
     }
 
     /// Reads a run, or the next position when it is not plain. Returns whether more follow.
@@ -62,7 +65,7 @@ impl<V: Visitor> Scanner<'_, V> {
     fn next_positions(&mut self, line: Line, ends: &mut Ends, most_brackets: usize) -> Result<bool> {
         let end = self.run.read(self.cursor.bytes(), self.cursor.position(), most_brackets);
         if !self.run.is_empty() {
-            self.tell_run(line, ends)?;
+            self.tell_run(line, ends);
         }
         match end {
             run::End::AfterPosition(at) => self.cursor.move_to(at),
@@ -82,19 +85,12 @@ impl<V: Visitor> Scanner<'_, V> {
     }
 
     /// Tells the visitor of the lines of a run. They are of one kind; a ring that ends may be the last of its polygon.
-    fn tell_run(&mut self, line: Line, ends: &mut Ends) -> Result<()> {
+    fn tell_run(&mut self, line: Line, ends: &mut Ends) {
         for (positions, brackets) in self.run.lines() {
             self.visitor.positions(positions);
-            let is_strict = self.options.validity == Validity::Strict;
-            if is_strict {
-                ends.take(positions);
-            }
+            ends.take(positions);
             let Some(brackets) = brackets else { continue };
             self.visitor.end_line();
-            if is_strict {
-                line.check(ends)?;
-                *ends = Ends { start: ends.start, ..Ends::default() };
-            }
             let ends_part = match line {
                 Line::String => brackets > 1,
                 Line::Ring => brackets > 2,
@@ -105,12 +101,6 @@ impl<V: Visitor> Scanner<'_, V> {
             }
             self.visitor.begin_line();
         }
-        Ok(())
-    }
-
-    fn end_line(&mut self, line: Line, ends: &Ends) -> Result<()> {
-        self.visitor.end_line();
-        if self.options.validity == Validity::Strict { line.check(ends) } else { Ok(()) }
     }
 
     fn position(&mut self) -> Result<()> {
@@ -163,7 +153,7 @@ impl<V: Visitor> Scanner<'_, V> {
 /// How many positions a line has, and its first and last.
 #[derive(Default)]
 struct Ends {
-    /// Where the line begins, or one before it.
+    /// Where the line begins.
     start: usize,
     count: usize,
     first: Option<[f64; 2]>,

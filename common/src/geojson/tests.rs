@@ -177,6 +177,10 @@ fn validity_is_a_setting() {
         let error = scan(body.as_bytes(), &strict, &mut Log::default()).unwrap_err();
         assert!(error.problem.contains(message), "{error}");
     }
+    let polygons = "[[[0,0],[1,0],[1,1],[0,0]],[[2,2],[3,2],[2,2],[2,2]]],[[[5,5],[6,5],[6,6]]]";
+    let body = format!(r#"{{"type":"MultiPolygon","coordinates":[{polygons}],"more":"{}"}}"#, ".".repeat(90));
+    let error = scan(body.as_bytes(), &strict, &mut Log::default()).unwrap_err();
+    assert_eq!((error.problem.contains("not closed"), error.at), (true, body.find("[[5,5]").unwrap()), "{error}");
 }
 
 #[test]
