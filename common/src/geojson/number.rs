@@ -31,7 +31,7 @@ const EXACT_INTEGERS: u64 = 1 << 53;
 pub(super) fn parse(bytes: &[u8]) -> Result<(f64, usize), usize> {
     let negative = bytes.first() == Some(&b'-');
     let start = usize::from(negative);
-    let (mantissa, integer_digits) = digits(bytes, start, 0);
+    let (mut mantissa, integer_digits) = digits(bytes, start, 0);
     let mut at = start + integer_digits;
     if integer_digits == 0 {
         return Err(at);
@@ -39,7 +39,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(f64, usize), usize> {
     if integer_digits > 1 && bytes[start] == b'0' {
         return Err(start + 1);
     }
-    let (mut mantissa, mut decimals) = (mantissa, 0);
+    let mut decimals = 0;
     if bytes.get(at) == Some(&b'.') {
         (mantissa, decimals) = digits(bytes, at + 1, mantissa);
         at += 1 + decimals;

@@ -43,13 +43,11 @@ pub struct Origin<'a> {
 /// # Errors
 /// The body is no good: where, and why.
 pub fn plan(raw: &RawBody, origin: Origin<'_>, settings: &PublishSettings) -> Result<Planned, (Place, String)> {
-    // An inline body says itself where it lies.
-    let cover_bytes = if raw.bytes.len() < settings.inline_limit_bytes { 0 } else { settings.measure.cover_bytes };
-    let measuring = MeasureOptions { cover_bytes, ..settings.measure };
     let (sealed, measured) = if raw.bytes.len() < settings.inline_limit_bytes {
-        (None, measure(&raw.bytes, &measuring))
+        // An inline body says itself where it lies.
+        (None, measure(&raw.bytes, &MeasureOptions { cover_bytes: 0, ..settings.measure }))
     } else {
-        let (sealed, measured) = Body::seal_beside(raw.bytes.clone(), |bytes| measure(bytes, &measuring));
+        let (sealed, measured) = Body::seal_beside(raw.bytes.clone(), |bytes| measure(bytes, &settings.measure));
         (Some(sealed), measured)
     };
     let (extent, outline) = measured.map_err(|error| (raw.place.within(&raw.bytes, &error), error.problem.clone()))?;

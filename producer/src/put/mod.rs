@@ -1,9 +1,10 @@
 //! Storing a body before its envelope is published, and relying on it until then.
 //!
 //! The put is a conditional create; where the body is likely to be there, and where it is large, a HEAD comes first, for a
-//! create sends or writes all of it before the store says that the key is taken. `AlreadyExists` and `Precondition` are not believed: stores answer 409 for a
-//! conflict with nothing there, and a retry can meet its own write. Only a HEAD that shows the right size counts. An
-//! object of another size is half-written or wrong, and is repaired by overwriting it with the same bytes.
+//! create sends or writes all of it before the store says that the key is taken. `AlreadyExists` and `Precondition` are not
+//! believed: stores answer 409 for a conflict with nothing there, and a retry can meet its own write. Only a HEAD that shows
+//! the right size counts. An object of another size is half-written or wrong, and is repaired by overwriting it with the same
+//! bytes.
 //!
 //! A key can be referred to again at any time, and a sweep deletes what nothing refers to. So a body older than half the
 //! retention boundary is written again, which makes it young; and where sweeps are run, one that somebody else has just

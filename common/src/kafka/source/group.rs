@@ -200,7 +200,6 @@ pub(super) fn poll_until_ended(consumer: &BaseConsumer<Group>, stop: &AtomicBool
 }
 
 fn poll_burst(consumer: &BaseConsumer<Group>, group: &Group) -> Result<(), crate::Fault> {
-    group.state().begin_burst();
     let (mut burst, mut bytes, mut wait) = (Vec::with_capacity(BURST), 0, IDLE);
     let mut failed = None;
     while burst.len() < BURST && bytes < BURST_BYTES && failed.is_none() {

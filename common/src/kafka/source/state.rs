@@ -128,25 +128,22 @@ impl State {
         }
     }
 
-    /// Begins to collect records that are taken together.
-    pub(super) fn begin_burst(&mut self) {
-        self.gone.clear();
-    }
-
-    /// Takes records in the order in which they came: discards them, or sends them out with a ticket.
+    /// Takes the records of a burst in the order in which they came: discards them, or sends them out with a ticket.
+    ///
+    /// Those of a partition that was revoked since they were polled are passed over: it may have been assigned anew, and
+    /// then they come again. A poll in which that happens gives no record, so that a burst ends with it.
     pub(super) fn take(&mut self, burst: &[BorrowedMessage<'_>]) {
-        for messages in burst.chunk_by(|a, b| a.partition() == b.partition()) {
-            let id = messages[0].partition();
-            // Revoked since they were polled. It may have been assigned anew, and then they come again.
-            if self.gone.contains(&id) || !self.partitions.contains_key(&id) {
-                continue;
-            }
-            let views: Vec<RecordView<'_>> = messages.iter().map(view).collect();
-            let mut verdicts = Vec::with_capacity(views.len());
-            self.gate.judge_all(&views, &mut verdicts);
-            let Some(partition) = self.partitions.get_mut(&id) else { continue };
-            let mut admitted = Vec::new();
-            for (message, verdict) in messages.iter().zip(verdicts) {
+        let gone = std::mem::take(&mut self.gone);
+        let is_taken = |id: i32| !gone.contains(&id) && self.partitions.contains_key(&id);
+        let by_partition = burst.chunk_by(|a, b| a.partition() == b.partition());
+        let taken: Vec<_> = by_partition.filter(|messages| is_taken(messages[0].partition())).collect();
+        let views: Vec<RecordView<'_>> = taken.iter().flat_map(|messages| messages.iter().map(view)).collect();
+        let mut verdicts = Vec::with_capacity(views.len());
+        self.gate.judge_all(&views, &mut verdicts);
+        let (mut verdicts, mut admitted) = (verdicts.into_iter(), Vec::new());
+        for messages in taken {
+            let Some(partition) = self.partitions.get_mut(&messages[0].partition()) else { continue };
+            for (message, verdict) in messages.iter().zip(verdicts.by_ref()) {
                 partition.reach(message.offset());
                 match verdict {
                     Triage::Discard => partition.watermark.skip(message.offset()),
@@ -157,8 +154,8 @@ impl State {
                     }
                 }
             }
-            admitted.into_iter().for_each(|record| self.send(SourceEvent::Record(record)));
         }
+        admitted.into_iter().for_each(|record| self.send(SourceEvent::Record(record)));
     }
 
     pub(super) fn send(&self, event: SourceEvent) {
