@@ -1,7 +1,9 @@
 //! Flags that several commands share.
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use geoclaim_common::{Fault, kafka::KafkaSettings};
+use geoclaim_common::{Fault, Spool, kafka::KafkaSettings};
 
 use crate::commands::{
     audit::AuditArgs, consume::ConsumeArgs, demo::DemoArgs, extent::ExtentArgs, inspect::InspectArgs, janitor::JanitorArgs,
@@ -119,6 +121,24 @@ impl KafkaArgs {
         let settings = KafkaSettings { brokers: self.brokers.clone(), properties: self.properties.iter().cloned().collect() };
         settings.validate()?;
         Ok(settings)
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+#[group(skip)]
+pub(crate) struct SpoolArgs {
+    /// A directory on disk for bodies that are larger than memory is to hold, while they are worked on [default: TMPDIR, or
+    /// /var/tmp]
+    #[arg(long, value_name = "DIR", env = "GEOCLAIM_SPOOL")]
+    spool: Option<PathBuf>,
+}
+
+impl SpoolArgs {
+    /// Returns where large bodies are kept. A directory that was named is tried.
+    pub(crate) fn spool(&self) -> Result<Spool, Fault> {
+        let Some(directory) = self.spool.clone() else { return Ok(Spool::default()) };
+        let spool = Spool { directory, ..Spool::default() };
+        spool.check().map(|()| spool)
     }
 }
 

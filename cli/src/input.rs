@@ -5,13 +5,17 @@ use std::{io::IsTerminal, path::PathBuf};
 use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use geoclaim_common::{
+    Fault,
     extent::{LongEdges, MeasureOptions},
     geojson::{CrsMember, ScanOptions, Validity},
     limits, reproject,
 };
-use geoclaim_producer::{IdRule, Source, read::Taken};
+use geoclaim_producer::{
+    IdRule, Source,
+    read::{ReadOptions, Taken},
+};
 
-use crate::failure::Failure;
+use crate::{args::SpoolArgs, failure::Failure};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum As {
@@ -68,6 +72,8 @@ pub(crate) struct InputArgs {
     /// The largest body
     #[arg(long, value_name = "BYTES", default_value_t = ByteSize(limits::BODY_BYTES))]
     pub(crate) max_body: ByteSize,
+    #[command(flatten)]
+    pub(crate) spool: SpoolArgs,
 }
 
 /// Reads a reference system, and sees whether it can be transformed.
@@ -76,6 +82,16 @@ fn parse_crs(text: &str) -> Result<CrsMember, String> {
 }
 
 impl InputArgs {
+    /// Returns how the input is read.
+    pub(crate) fn read_options(&self) -> Result<ReadOptions, Fault> {
+        Ok(ReadOptions {
+            taken: self.taken(),
+            most_bytes: self.max_body.as_u64(),
+            crs: self.measure().scan.crs,
+            spool: self.spool.spool()?,
+        })
+    }
+
     pub(crate) fn taken(&self) -> Taken {
         match self.taken_as {
             As::Feature => Taken::ByFeature,

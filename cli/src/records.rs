@@ -3,14 +3,14 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use geoclaim_common::{
-    Budget, Fault,
+    Fault, Spool,
     clock::SystemClock,
     fault::RetrySettings,
     kafka::{KafkaSettings, StoredRecord, read_topic},
     limits,
     store::{self, LocalDirectory},
 };
-use geoclaim_consumer::resolve::Resolver;
+use geoclaim_consumer::resolve::{Allowance, Resolver};
 use tokio::sync::mpsc;
 
 use crate::failure::Failure;
@@ -42,6 +42,6 @@ pub(crate) fn read(
 pub(crate) async fn resolver(url: &str) -> Result<Resolver, Failure> {
     let store = store::open(url, LocalDirectory::Expect)?;
     store::check(&store).await?;
-    let limits = (RetrySettings::default(), limits::BODY_BYTES, Budget::new(limits::CONSUME_IN_FLIGHT_BYTES));
-    Ok(Resolver::new(store, Arc::new(SystemClock), limits, Arc::default()))
+    let allowance = Allowance::new(limits::BODY_BYTES, limits::CONSUME_IN_FLIGHT_BYTES, Spool::default());
+    Ok(Resolver::new(store, Arc::new(SystemClock), (RetrySettings::default(), allowance), Arc::default()))
 }

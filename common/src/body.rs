@@ -117,8 +117,21 @@ impl Verifier {
     /// # Errors
     /// [`FaultKind::Truncated`] when bytes are missing, [`FaultKind::Corrupt`] when the digest differs.
     pub fn finish(self, bytes: Bytes) -> Result<Body, Fault> {
+        let claim = self.claim;
+        if bytes.len() as u64 != self.seen {
+            let detail = format!("{} bytes of {} were put together, {} have come", bytes.len(), claim.key(), self.seen);
+            return Err(Fault::new(FaultKind::Truncated, detail));
+        }
+        self.check().map(|()| Body { bytes, claim })
+    }
+
+    /// Ends the verification of bytes that nobody keeps.
+    ///
+    /// # Errors
+    /// As [`Verifier::finish`].
+    pub fn check(self) -> Result<(), Fault> {
         let ClaimCheck { digest, length } = self.claim;
-        if self.seen < length || bytes.len() as u64 != length {
+        if self.seen < length {
             let detail = format!("{} has {} bytes, {length} declared", self.claim.key(), self.seen);
             return Err(Fault::new(FaultKind::Truncated, detail));
         }
@@ -127,7 +140,7 @@ impl Verifier {
             let detail = format!("body has digest {actual}, expected {digest}");
             return Err(Fault::new(FaultKind::Corrupt, detail));
         }
-        Ok(Body { bytes, claim: self.claim })
+        Ok(())
     }
 }
 

@@ -39,8 +39,32 @@ pub const SPLIT_WORK_BYTES: usize = 512 << 10;
 /// that it may save.
 pub const LOOK_FIRST_BYTES: u64 = 1 << 20;
 
+/// From this length on, a body is kept in a file and not in memory, if no other setting says so.
+pub const SPOOL_FROM_BYTES: u64 = 64 << 20;
+
+/// Default for the bytes of bodies that are kept in files at once.
+pub const SPOOL_BYTES: u64 = 4 << 30;
+
+/// What a body that is kept in a file takes of a budget of memory while it comes: the ranges on their way.
+pub const SPOOLED_COST_BYTES: u64 = (RANGES_AT_ONCE as u64 + 1) * RANGE_BYTES;
+
+/// From this length on, a body is put in parts, so that a part that fails is sent again and not the whole.
+pub const PUT_IN_PARTS_BYTES: u64 = 64 << 20;
+
+/// The length of a part.
+pub const PART_BYTES: usize = 16 << 20;
+
+/// From this length on, a body is got in ranges.
+pub const GET_IN_RANGES_BYTES: u64 = 16 << 20;
+
+/// The length of a range.
+pub const RANGE_BYTES: u64 = 4 << 20;
+
+/// How many ranges of a body are got at once.
+pub const RANGES_AT_ONCE: usize = 3;
+
 /// Default for the bytes of bodies that a producer holds at once, beside the one it is reading.
-pub const PUBLISH_IN_FLIGHT_BYTES: u64 = 32 << 20;
+pub const PUBLISH_IN_FLIGHT_BYTES: u64 = 24 << 20;
 
 /// Default for the bytes of records and bodies that a consumer holds at once.
 pub const CONSUME_IN_FLIGHT_BYTES: u64 = 512 << 20;

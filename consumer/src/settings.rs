@@ -1,7 +1,9 @@
 //! How to consume.
 
-use geoclaim_common::{Fault, fault::RetrySettings, limits};
+use geoclaim_common::{Fault, Spool, fault::RetrySettings, limits};
 use serde::{Deserialize, Serialize};
+
+use crate::resolve::Allowance;
 
 /// Settings of a consumer. All are values; the components are given to [`crate::Consumer`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +15,8 @@ pub struct ConsumeSettings {
     pub budget_bytes: u64,
     /// The largest body that is fetched.
     pub body_bytes: u64,
+    /// Where bodies are kept that are larger than memory is to hold.
+    pub spool: Spool,
     /// How many records of one partition are worked on at once.
     pub concurrency: usize,
     /// How many events are applied in one transaction.
@@ -37,6 +41,7 @@ impl Default for ConsumeSettings {
             topic: String::new(),
             budget_bytes: limits::CONSUME_IN_FLIGHT_BYTES,
             body_bytes: limits::BODY_BYTES,
+            spool: Spool::default(),
             concurrency: 8,
             batch_events: 500,
             batch_bytes: 8 << 20,
@@ -48,26 +53,15 @@ impl Default for ConsumeSettings {
     }
 }
 
-/// Longest encoding of a vertex on the way to a sink: a point of its own with a header and three ordinates.
-const ENCODED_VERTEX_BYTES: u64 = 5 + 3 * 8;
-
-/// Returns what a fetched body takes of the budget: its bytes, and on the way to a sink its geometry twice, once
-/// encoded and once in the database's hands. Coordinates of ten digits or more are longer as text; of a body with
-/// shorter ones, the declared vertices tell.
-pub(crate) fn cost_of_a_body(length: u64, vertex_count: Option<u64>) -> u64 {
-    let encoded = vertex_count.unwrap_or(0).saturating_mul(ENCODED_VERTEX_BYTES).min(length.saturating_mul(5));
-    length.saturating_add(2 * length.max(encoded))
-}
-
 impl ConsumeSettings {
     /// Returns the part of the budget that is for records: what the source's `queued_bytes` should be.
     pub fn record_bytes(&self) -> usize {
         usize::try_from(self.budget_bytes / 8).unwrap_or(usize::MAX).min(32 << 20)
     }
 
-    /// Returns the part of the budget that is for fetched bodies.
-    pub(crate) fn fetched_bytes(&self) -> u64 {
-        self.budget_bytes - self.record_bytes() as u64
+    /// Returns what fetched bodies may take.
+    pub(crate) fn allowance(&self) -> Allowance {
+        Allowance::new(self.body_bytes, self.budget_bytes - self.record_bytes() as u64, self.spool.clone())
     }
 
     /// Checks that the settings can work together.

@@ -68,7 +68,7 @@ pub struct Run {
     pub stdout: String,
     /// What it wrote to standard error.
     pub stderr: String,
-    /// The most memory that it held, in bytes.
+    /// The most anonymous memory that was seen, looked at a hundred times a second: what is not page cache.
     pub peak_bytes: u64,
 }
 
@@ -198,11 +198,11 @@ impl Running {
 
     fn look_at_memory(&mut self) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
-        let peak = status
+        let anonymous = status
             .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .find_map(|line| line.strip_prefix("RssAnon:"))
             .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-        self.peak_bytes = self.peak_bytes.max(peak.unwrap_or(0) * 1024);
+        self.peak_bytes = self.peak_bytes.max(anonymous.unwrap_or(0) * 1024);
     }
 }
 

@@ -1,6 +1,10 @@
 //! Made-up input.
 
-use std::{fs::File, path::Path};
+use std::{
+    fs::File,
+    io::{BufWriter, Write as _},
+    path::Path,
+};
 
 use bytes::Bytes;
 use geoclaim_common::{Bbox, Body, Envelope, Timestamp, envelope::Content};
@@ -43,6 +47,28 @@ pub fn fifteen_digits(vertices: usize) -> String {
     let position = |n: usize| format!("[{:.13},{:.13}]", 8.0 + (n as f64).sin() / 3.0, 47.0 + (n as f64).cos() / 3.0);
     let positions: Vec<String> = (0..vertices).map(position).collect();
     format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, positions.join(","))
+}
+
+/// Writes a feature with the id `giant`, of at least so many bytes: islands of a thousand vertices each, from Greenwich
+/// eastward. Returns how many vertices it has.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_giant(path: &Path, bytes: u64) -> std::io::Result<u64> {
+    let mut out = BufWriter::new(File::create(path)?);
+    out.write_all(br#"{"type":"Feature","id":"giant","properties":{},"geometry":{"type":"MultiPolygon","coordinates":["#)?;
+    let (mut islands, mut written) = (0_u64, 0);
+    while written < bytes {
+        let (x, y) = ((islands % 170) as f64 + 0.5, (islands / 170 % 80) as f64 + 0.5);
+        let around = |n: u32| (f64::from(n % 1_000) / 1_000.0 * std::f64::consts::TAU).sin_cos();
+        let position = |n: u32| (x + around(n).0 / 3.0, y + around(n).1 / 3.0);
+        let ring: Vec<String> = (0..=1_000).map(position).map(|(x, y)| format!("[{x:.13},{y:.13}]")).collect();
+        let island = format!("{}[[{}]]", if islands == 0 { "" } else { "," }, ring.join(","));
+        out.write_all(island.as_bytes())?;
+        (islands, written) = (islands + 1, written + island.len() as u64);
+    }
+    out.write_all(b"]}}")?;
+    out.flush().map(|()| islands * 1_001)
 }
 
 /// Returns the largest of the real bodies in a file: of the countries, Canada.

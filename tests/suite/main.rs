@@ -17,6 +17,7 @@ mod extents;
 mod faults;
 mod filter;
 mod flow;
+mod giants;
 mod instructions;
 mod interop;
 mod kept;

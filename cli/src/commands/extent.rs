@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use geoclaim_common::{Bbox, extent::measure, geojson::scalar_text};
 use geoclaim_producer::{
     publish::at,
-    read::{RawBody, ReadOptions, ReadProblem, Reader},
+    read::{RawBody, ReadProblem, Reader},
 };
 use serde::Serialize;
 
@@ -59,12 +59,7 @@ fn measure_all(args: &ExtentArgs) -> Result<ExitCode, Failure> {
     for source in sources(&args.input.files)? {
         let name = source.name().to_owned();
         let opened = source.open().map_err(|error| Failure::misuse(format!("{name}: {error}")))?;
-        let options = ReadOptions {
-            taken: args.input.taken(),
-            most_bytes: args.input.max_body.as_u64(),
-            crs: args.input.measure().scan.crs,
-        };
-        for item in Reader::new(opened, options) {
+        for item in Reader::new(opened, args.input.read_options()?) {
             report.read += 1;
             match item.and_then(|raw| measured(args, &raw)) {
                 Ok(measured) => {

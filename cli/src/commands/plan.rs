@@ -12,7 +12,7 @@ use geoclaim_consumer::plan::{FetchPlan, FetchReport, Fetches};
 use geoclaim_producer::{
     IdRule, PublishSettings,
     publish::{Origin, at, plan_measured},
-    read::{RawBody, ReadOptions, ReadProblem, Reader},
+    read::{RawBody, ReadProblem, Reader},
     sizes::{SizeReport, Sizes},
 };
 use serde::Serialize;
@@ -69,9 +69,7 @@ fn plan_all(args: &PlanArgs, progress: &Progress) -> Result<Report, Failure> {
     for source in sources(&args.input.files)? {
         let name = source.name().to_owned();
         let opened = source.open().map_err(|error| Failure::misuse(format!("{name}: {error}")))?;
-        let options =
-            ReadOptions { taken: args.input.taken(), most_bytes: args.input.max_body.as_u64(), crs: measuring.scan.crs };
-        for item in Reader::new(opened, options) {
+        for item in Reader::new(opened, args.input.read_options()?) {
             if let Err(ReadProblem { place, problem }) = item.and_then(|raw| planning.take(&raw)) {
                 rejected += 1;
                 progress.say(|| console::error(&format!("{}: {problem}", at(&name, &place))));

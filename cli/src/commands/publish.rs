@@ -130,6 +130,7 @@ fn settings(args: &PublishArgs, kafka: &KafkaSettings) -> Result<PublishSettings
         inline_limit_bytes: usize::try_from(args.inline_limit.as_u64()).unwrap_or(usize::MAX),
         body_bytes: args.input.max_body.as_u64(),
         in_flight_bytes: args.memory.as_u64(),
+        spool: args.input.spool.spool()?,
         concurrency: args.concurrency,
         delivery_seconds: kafka.delivery_seconds()?,
         timing: Timing { publish_deadline_seconds: args.publish_deadline.as_secs(), ..Timing::default() },

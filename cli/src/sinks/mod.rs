@@ -42,6 +42,8 @@ pub(crate) struct SinkSettings<'a> {
     pub(crate) objects: &'a ObjectArgs,
     pub(crate) topic: &'a TopicArgs,
     pub(crate) kafka: &'a KafkaSettings,
+    /// What one body may take of memory to be clipped.
+    pub(crate) clip_bytes: u64,
     /// The group and the topic that are read.
     pub(crate) group: &'a str,
     pub(crate) input: Input,

@@ -56,6 +56,7 @@ pub(super) async fn open_objects(url: &str, settings: SinkSettings<'_>) -> Resul
     };
     let parameters = Parameters { simplify_degrees: *simplify, generation: generation.clone() };
     let sink = ObjectSink::open(Arc::clone(&store), settings.store, settings.areas, (parameters, existing)).await?;
+    let sink = sink.clipping_up_to(settings.clip_bytes);
     Ok(match lease {
         Some(seconds) => sink.with_leases(Arc::new(StoreLeases::new(store, Duration::from_secs(*seconds)))),
         None => sink,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use futures::{StreamExt, stream};
 use geoclaim_common::{
     ClaimCheck, Clock, Envelope, Fault, FaultKind, Timestamp,
-    budget::Share,
     envelope::Content,
     fault::{Attempt, NextStep, RetrySettings, next_step},
     geojson::CrsMember,
@@ -23,8 +22,8 @@ use crate::{
     dead_letter::{DeadLetters, Failed, Origin, redriven_from},
     holdings::Holdings,
     report::{ConsumeCounters, Open, Outcome, add},
-    resolve::{BodyBytes, Resolver},
-    sink::{Change, ChangeKind},
+    resolve::{BodyBytes, Resolver, Shares},
+    sink::{Change, ChangeKind, Sink},
 };
 
 /// Bodies from this length on are examined off the async threads.
@@ -36,6 +35,7 @@ pub(super) struct Shop {
     pub(super) topic: String,
     pub(super) areas: Arc<LiveAreas>,
     pub(super) resolver: Resolver,
+    pub(super) sink: Arc<dyn Sink>,
     pub(super) dead_letters: DeadLetters,
     pub(super) holdings: Arc<Holdings>,
     pub(super) clock: Arc<dyn Clock>,
@@ -74,7 +74,7 @@ enum Step {
     End(Outcome),
     /// To be told to the sink, without its body.
     Tell(Change),
-    Fetch(Box<Wanted>, ClaimCheck, Share),
+    Fetch(Box<Wanted>, ClaimCheck, Shares),
     Examine(Box<Wanted>, BodyBytes),
     Bad(Fault),
 }
@@ -176,8 +176,9 @@ impl Shop {
             }
             (Content::Claim(claim), Reach::Wanted) => {
                 let crs = judge::crs_of(&envelope)?;
-                let share = self.resolver.admit(claim, envelope.vertex_count).await?;
-                Ok(Step::Fetch(Box::new(Wanted { envelope, crs, areas }), claim, share))
+                let applying = self.sink.memory_for(claim.length, envelope.vertex_count);
+                let shares = self.resolver.allowance().admit(claim, applying).await?;
+                Ok(Step::Fetch(Box::new(Wanted { envelope, crs, areas }), claim, shares))
             }
             (Content::Inline(inline), Reach::Wanted) => {
                 let crs = judge::crs_of(&envelope)?;
@@ -200,7 +201,7 @@ impl Shop {
             Step::Tell(change) => Ok(Some(change)),
             Step::Bad(fault) => Err(fault.into()),
             Step::Examine(wanted, body) => self.examine(*wanted, body, position).await.map_err(Failed::from),
-            Step::Fetch(wanted, claim, share) => match self.resolver.resolve(claim, since, share, open.assignment()).await {
+            Step::Fetch(wanted, claim, shares) => match self.resolver.resolve(claim, since, shares, open.assignment()).await {
                 Ok(held) => self.examine(*wanted, BodyBytes::Fetched(held), position).await.map_err(Failed::from),
                 Err(failed) => Err(failed),
             },

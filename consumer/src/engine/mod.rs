@@ -14,7 +14,7 @@ mod lane;
 use std::{collections::HashMap, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use geoclaim_common::{
-    Budget, Clock, Fault,
+    Clock, Fault,
     clock::Stopwatch,
     store::Store,
     stream::{EnvelopeSource, Gate, IncomingRecord, SourceEvent},
@@ -120,12 +120,12 @@ struct Lanes {
 impl Lanes {
     fn start(consumer: &Consumer) -> Self {
         let Consumer { settings, areas, store, sink, dead_letters, holdings, clock, counters } = consumer.clone();
-        let limits = (settings.retry, settings.body_bytes, Budget::new(settings.fetched_bytes()));
-        let resolver = Resolver::new(store, Arc::clone(&clock), limits, Arc::clone(&counters));
+        let allowed = (settings.retry, settings.allowance());
+        let resolver = Resolver::new(store, Arc::clone(&clock), allowed, Arc::clone(&counters));
         let topic = settings.topic.clone();
         let retry = settings.retry;
         let notes = Arc::clone(&holdings);
-        let shop = Shop { topic, areas, resolver, dead_letters, holdings, clock, retry, counters };
+        let shop = Shop { topic, areas, resolver, sink: Arc::clone(&sink), dead_letters, holdings, clock, retry, counters };
         let (ready, applied) = mpsc::channel(settings.batch_events);
         let concurrency = settings.concurrency;
         let mut tasks = JoinSet::new();

@@ -3,7 +3,9 @@
 //! A body is fetched once for all who ask for it at the same time, streamed with a cap, and verified while it comes:
 //! length first, then digest. What a fault does next is the common table's decision; this module only carries it out.
 
+mod admit;
 mod fetch;
+mod room;
 
 use std::{
     collections::HashMap,
@@ -14,7 +16,6 @@ use std::{
 use bytes::Bytes;
 use geoclaim_common::{
     Body, ClaimCheck, Clock, Digest, Fault, FaultKind, Timestamp,
-    budget::{Budget, Share},
     clock::Stopwatch,
     fault::{Attempt, NextStep, RetrySettings, next_step},
     store::Store,
@@ -26,14 +27,15 @@ use tokio::sync::OnceCell;
 use crate::{
     dead_letter::Failed,
     report::{ConsumeCounters, add},
-    settings::cost_of_a_body,
 };
+pub use admit::{Allowance, Shares};
+use room::Keeping;
 
-/// A body in memory, with its share of the budget.
+/// A verified body, with what it takes of memory and disk.
 #[derive(Debug)]
 pub struct Held {
     body: Body,
-    _share: Share,
+    _shares: Shares,
 }
 
 /// The bytes of a body, wherever they are held.
@@ -71,40 +73,25 @@ pub struct Resolver {
     store: Store,
     clock: Arc<dyn Clock>,
     retry: RetrySettings,
-    most_bytes: u64,
-    budget: Budget,
+    allowance: Allowance,
     flights: Mutex<HashMap<Digest, Weak<Flight>>>,
     counters: Arc<ConsumeCounters>,
 }
 
 impl Resolver {
-    /// Makes a resolver that fetches bodies of up to `most_bytes`.
+    /// Makes a resolver that fetches what is allowed.
     pub fn new(
         store: Store,
         clock: Arc<dyn Clock>,
-        (retry, most_bytes, budget): (RetrySettings, u64, Budget),
+        (retry, allowance): (RetrySettings, Allowance),
         counters: Arc<ConsumeCounters>,
     ) -> Self {
-        Self { store, clock, retry, most_bytes, budget, flights: Mutex::default(), counters }
+        Self { store, clock, retry, allowance, flights: Mutex::default(), counters }
     }
 
-    /// Checks the declared length and waits for its share of the budget. Shares are taken in the order of the records,
-    /// so that the first of them can always go on.
-    ///
-    /// # Errors
-    /// [`FaultKind::TooLarge`], before anything is fetched or allocated: the body is above the limit, or above the
-    /// whole budget.
-    pub async fn admit(&self, claim: ClaimCheck, vertex_count: Option<u64>) -> Result<Share, Fault> {
-        let too_large = |most: u64, of: &str| {
-            Fault::new(FaultKind::TooLarge, format!("body of {} bytes declared, {most} at most by {of}", claim.length))
-        };
-        if claim.length > self.most_bytes {
-            return Err(too_large(self.most_bytes, "the limit for one body"));
-        }
-        if claim.length > self.budget.all_bytes() {
-            return Err(too_large(self.budget.all_bytes(), "the memory budget"));
-        }
-        Ok(self.budget.take(cost_of_a_body(claim.length, vertex_count)).await)
+    /// Returns what bodies may take.
+    pub fn allowance(&self) -> &Allowance {
+        &self.allowance
     }
 
     /// Returns the verified body. `since` is the broker's time of the envelope, by which a missing body is judged.
@@ -116,7 +103,7 @@ impl Resolver {
         &self,
         claim: ClaimCheck,
         since: Timestamp,
-        share: Share,
+        shares: Shares,
         assignment: &Assignment,
     ) -> Result<Arc<Held>, Failed> {
         let flight = self.flight(claim.digest);
@@ -125,7 +112,7 @@ impl Resolver {
                 let body = self.fetch_with_retries(claim, since, assignment).await?;
                 add(&self.counters.fetched, 1);
                 add(&self.counters.bytes_fetched, claim.length);
-                Ok::<_, Failed>(Arc::new(Held { body, _share: share }))
+                Ok::<_, Failed>(Arc::new(Held { body, _shares: shares }))
             })
             .await?;
         if held.body.claim().length != claim.length {
@@ -135,13 +122,12 @@ impl Resolver {
         Ok(Arc::clone(held))
     }
 
-    /// Fetches and verifies once, without retries, for a person who looks.
+    /// Fetches and verifies once, without retries, for a person who looks. Nothing is kept, so that any length will do.
     ///
     /// # Errors
     /// Whatever is wrong now.
     pub async fn look(&self, claim: ClaimCheck) -> Result<(), Fault> {
-        let _share = self.admit(claim, None).await?;
-        fetch::fetch(&self.store, claim).await.map(drop)
+        fetch::fetch(&self.store, claim, Keeping::Nothing).await.map(drop)
     }
 
     /// Joins the flight for this digest, or begins one.
@@ -163,8 +149,10 @@ impl Resolver {
             if assignment.is_revoked() {
                 return Err(Fault::new(FaultKind::Fenced, "the partition has been revoked").into());
             }
-            let fault = match fetch::fetch(&self.store, claim).await {
-                Ok(body) => return Ok(body),
+            let keeping = self.allowance.spool_for(claim).map_or(Keeping::Memory, Keeping::File);
+            let fault = match fetch::fetch(&self.store, claim, keeping).await {
+                Ok(Some(body)) => return Ok(body),
+                Ok(None) => Fault::unavailable("nothing was kept"),
                 Err(fault) => fault,
             };
             let count = failures.entry(fault.kind).or_default();

@@ -24,6 +24,9 @@ pub use change::{Change, ChangeKind, Effect, OnLeft, State};
 
 use crate::holdings::hash;
 
+/// Longest encoding of a vertex on the way to a sink: a point of its own with a header and three ordinates.
+const ENCODED_VERTEX_BYTES: u64 = 5 + 3 * 8;
+
 /// Features that a sink knows of.
 #[derive(Clone, Debug, Default)]
 pub struct Features {
@@ -57,6 +60,12 @@ impl Features {
     }
 }
 
+fn encoded_twice(length: u64, vertex_count: Option<u64>) -> u64 {
+    // Coordinates of ten digits or more are longer as text than encoded; of others, the declared vertices tell.
+    let encoded = vertex_count.unwrap_or(0).saturating_mul(ENCODED_VERTEX_BYTES).min(length.saturating_mul(5));
+    length.max(encoded).saturating_mul(2)
+}
+
 /// Applies changes once.
 #[async_trait]
 pub trait Sink: Send + Sync + std::fmt::Debug {
@@ -74,6 +83,12 @@ pub trait Sink: Send + Sync + std::fmt::Debug {
     /// As [`Sink::apply`].
     async fn apply_with_progress(&self, batch: Arc<Vec<Change>>, _progress: Vec<Progress>) -> Result<Vec<Effect>, Fault> {
         self.apply(batch).await
+    }
+
+    /// Returns how many bytes of memory it needs to apply a fetched body of this length, beside the body; none when it reads
+    /// the body and writes as it reads. By default that is the geometry twice: once encoded, once in a database's hands.
+    fn memory_for(&self, length: u64, vertex_count: Option<u64>) -> u64 {
+        encoded_twice(length, vertex_count)
     }
 
     /// Returns the features that it holds or has ever held, those since a mark that it gave before; 0 is the

@@ -7,7 +7,7 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    io::Write,
+    io::{self, BufWriter, Write},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -26,13 +26,16 @@ use crate::holdings::hash;
 /// How many events, and how many features, are remembered.
 const REMEMBERED: usize = 500_000;
 
+/// How many bytes are written at once.
+const BUFFER: usize = 64 << 10;
+
 /// Writes lines to anything that can be written to.
-pub struct LineSink<W> {
+pub struct LineSink<W: Write> {
     state: Arc<Mutex<State<W>>>,
 }
 
-struct State<W> {
-    out: W,
+struct State<W: Write> {
+    out: BufWriter<W>,
     seen: HashSet<u64>,
     events: VecDeque<u64>,
     standings: HashMap<u64, Standing>,
@@ -43,11 +46,12 @@ impl<W: Write + Send + 'static> LineSink<W> {
     /// Makes a sink that writes to `out`.
     pub fn new(out: W) -> Self {
         let (seen, events, standings, features) = Default::default();
+        let out = BufWriter::with_capacity(BUFFER, out);
         Self { state: Arc::new(Mutex::new(State { out, seen, events, standings, features })) }
     }
 }
 
-impl<W> std::fmt::Debug for LineSink<W> {
+impl<W: Write> std::fmt::Debug for LineSink<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("LineSink")
     }
@@ -67,6 +71,10 @@ impl<W: Write + Send + 'static> Sink for LineSink<W> {
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(Fault::unavailable(error.to_string())))
     }
 
+    fn memory_for(&self, _length: u64, _vertex_count: Option<u64>) -> u64 {
+        0
+    }
+
     async fn features(&self, mark: u64) -> Result<Features, Fault> {
         Ok(Features { mark, ..Features::default() })
     }
@@ -77,7 +85,7 @@ impl<W: Write + Send + 'static> Sink for LineSink<W> {
 }
 
 impl<W: Write> State<W> {
-    fn apply(&mut self, change: &Change) -> std::io::Result<Effect> {
+    fn apply(&mut self, change: &Change) -> io::Result<Effect> {
         let (event, feature) = (hash(&change.event_id), hash(&change.feature_id));
         let standing = self.standings.get(&feature).copied();
         let effect = effect_of(change, standing.as_ref(), self.seen.contains(&event));
@@ -86,7 +94,7 @@ impl<W: Write> State<W> {
         }
         let was_held = effect == Effect::Left;
         match &change.kind {
-            ChangeKind::Hold(state) => self.out.write_all(&line_of(&change.feature_id, state))?,
+            ChangeKind::Hold(state) => write_line(&mut self.out, &change.feature_id, state)?,
             ChangeKind::Leave if was_held => self.out.write_all(&exit_line(&change.feature_id, "left"))?,
             ChangeKind::Delete if was_held => self.out.write_all(&exit_line(&change.feature_id, "deleted"))?,
             ChangeKind::Leave | ChangeKind::Delete => {}
@@ -120,38 +128,50 @@ pub(super) fn exit_line(feature_id: &str, how: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Returns the feature on one line: a feature or collection as it is, but for the id where a feature has none of its own, a
-/// bare geometry in a feature of its own. Line
-/// breaks are white space in JSON outside strings, and cannot stand within them.
+/// Returns the feature on one line: see [`write_line`].
 pub(super) fn line_of(feature_id: &str, state: &FeatureState) -> Vec<u8> {
+    let mut line = Vec::with_capacity(state.body.bytes().len() + 128);
+    // Memory takes all that it is given.
+    let _ = write_line(&mut line, feature_id, state);
+    line
+}
+
+/// Writes the feature on one line: a feature or collection as it is, but for the id where a feature has none of its own, a
+/// bare geometry in a feature of its own.
+fn write_line(out: &mut impl Write, feature_id: &str, state: &FeatureState) -> io::Result<()> {
     let bytes = state.body.bytes();
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
-    let mut line = Vec::with_capacity(bytes.len() + 128);
     let is_bare = matches!(state.outline.kind, Kind::Geometry(_));
     let id = serde_json::to_string(feature_id).unwrap_or_default();
     let lacks_id = state.outline.kind == Kind::Feature && state.outline.id.is_none();
-    let bytes = match lacks_id.then(|| member(bytes, 0..bytes.len(), "id")) {
+    let rest = match lacks_id.then(|| member(bytes, 0..bytes.len(), "id")) {
         None => bytes,
         // It says null.
         Some(Some(null)) => {
-            line.extend_from_slice(&bytes[..null.start]);
-            line.extend_from_slice(id.as_bytes());
+            write_unbroken(out, &bytes[..null.start])?;
+            write!(out, "{id}")?;
             &bytes[null.end..]
         }
         Some(None) => {
-            line.extend_from_slice(format!(r#"{{"id":{id},"#).as_bytes());
+            write!(out, r#"{{"id":{id},"#)?;
             bytes.strip_prefix(b"{").unwrap_or(bytes)
         }
     };
     if is_bare {
-        line.extend_from_slice(format!(r#"{{"type":"Feature","id":{id},"properties":null,"geometry":"#).as_bytes());
+        write!(out, r#"{{"type":"Feature","id":{id},"properties":null,"geometry":"#)?;
     }
-    line.extend(bytes.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
-    if is_bare {
-        line.push(b'}');
+    write_unbroken(out, rest)?;
+    out.write_all(if is_bare { b"}\n" } else { b"\n" })
+}
+
+/// Writes JSON without its line breaks: they are white space outside strings, and cannot stand within them.
+fn write_unbroken(out: &mut impl Write, mut text: &[u8]) -> io::Result<()> {
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', text) {
+        out.write_all(&text[..at])?;
+        out.write_all(b" ")?;
+        text = &text[at + 1..];
     }
-    line.push(b'\n');
-    line
+    out.write_all(text)
 }
 
 #[cfg(test)]

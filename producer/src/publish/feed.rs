@@ -66,13 +66,15 @@ pub(super) struct Fed {
 /// Reads all sources on a thread of its own, in order.
 pub(super) fn read_all(sources: Vec<Source>, options: ReadOptions, budget: Budget) -> mpsc::Receiver<Fed> {
     let (sender, receiver) = mpsc::channel(256);
+    let spool = options.spool.clone();
+    let spool_budget = Budget::new(spool.most_bytes);
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
         let mut run_place = 0;
         for source in sources {
             let name: Arc<str> = source.name().into();
             let items = match source.open() {
-                Ok(opened) => boxed(Reader::new(opened, options)),
+                Ok(opened) => boxed(Reader::new(opened, options.clone())),
                 Err(error) => {
                     let problem = ReadProblem { place: Default::default(), problem: format!("cannot be opened: {error}") };
                     boxed(std::iter::once(Err(problem)))
@@ -81,7 +83,9 @@ pub(super) fn read_all(sources: Vec<Source>, options: ReadOptions, budget: Budge
             for item in items {
                 let item = match item {
                     Ok(raw) => {
-                        let share = runtime.block_on(budget.take(raw.bytes.len() as u64));
+                        let length = raw.bytes.len() as u64;
+                        let budget = if spool.takes(length) { &spool_budget } else { &budget };
+                        let share = runtime.block_on(budget.take(length));
                         Ok((raw, share))
                     }
                     Err(problem) => Err(problem),

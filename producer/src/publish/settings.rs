@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use geoclaim_common::{Fault, extent::MeasureOptions, fault::RetrySettings, limits, retention::Timing};
+use geoclaim_common::{Fault, Spool, extent::MeasureOptions, fault::RetrySettings, limits, retention::Timing};
 
 use crate::{
     identity::IdRule,
@@ -29,6 +29,8 @@ pub struct PublishSettings {
     pub body_bytes: u64,
     /// How many bytes of bodies may be in flight, beside the one being read.
     pub in_flight_bytes: u64,
+    /// Where bodies are kept that are larger than memory is to hold; their bytes are not counted as in flight.
+    pub spool: Spool,
     /// How many bodies may be measured and put at once.
     pub concurrency: usize,
     /// How long a put may be tried again.
@@ -55,6 +57,7 @@ impl Default for PublishSettings {
             inline_limit_bytes: limits::INLINE_RECORD_BYTES,
             body_bytes: limits::BODY_BYTES,
             in_flight_bytes: limits::PUBLISH_IN_FLIGHT_BYTES,
+            spool: Spool::default(),
             concurrency: 16,
             put_deadline_seconds: 120,
             retry: RetrySettings::default(),
@@ -117,7 +120,9 @@ impl PublishSettings {
 
     /// Returns how sources are read.
     pub(super) fn read_options(&self) -> ReadOptions {
-        ReadOptions { taken: self.taken, most_bytes: self.body_bytes, crs: self.measure.scan.crs }
+        // What does not fit among the bodies in flight is not held in memory while it is read, either.
+        let spool = Spool { from_bytes: self.spool.from_bytes.min(self.in_flight_bytes), ..self.spool.clone() };
+        ReadOptions { taken: self.taken, most_bytes: self.body_bytes, crs: self.measure.scan.crs, spool }
     }
 }
 

@@ -6,12 +6,16 @@
 //! the right size counts. An object of another size is half-written or wrong, and is repaired by overwriting it with the same
 //! bytes.
 //!
+//! A very large body is put in parts, for which stores have no condition: after a HEAD that did not find it, it is written
+//! whatever has come meanwhile. That is harmless, since nothing but the same bytes belongs under its key.
+//!
 //! A key can be referred to again at any time, and a sweep deletes what nothing refers to. So a body older than half the
 //! retention boundary is written again, which makes it young; and where sweeps are run, one that somebody else has just
 //! written is looked at again after a settle time, for a request to delete what stood there before may still be on its way.
 //! What was seen is relied on for a publish deadline and no longer. `tests/suite/protocol` has the model of this.
 
 mod agreed;
+mod parts;
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -224,6 +228,9 @@ impl Putter {
     }
 
     async fn write(&self, body: &Body, mode: PutMode) -> object_store::Result<()> {
+        if body.claim().length >= limits::PUT_IN_PARTS_BYTES {
+            return parts::write(&self.store, body).await;
+        }
         let payload = PutPayload::from_bytes(body.bytes().clone());
         self.store.put_opts(&body.claim().key(), payload, mode.into()).await.map(drop)
     }

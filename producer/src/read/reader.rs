@@ -45,7 +45,8 @@ impl<R: io::Read> Reader<R> {
     /// Reads `source` from its beginning.
     pub fn new(source: R, options: ReadOptions) -> Self {
         let most = usize::try_from(options.most_bytes).unwrap_or(usize::MAX);
-        Self { window: Window::new(source, most), state: State::Start, options, index: 0, ready: VecDeque::new(), nested: None }
+        let window = Window::new(source, most, options.spool.clone());
+        Self { window, state: State::Start, options, index: 0, ready: VecDeque::new(), nested: None }
     }
 
     fn step(&mut self) -> Result<(), ReadProblem> {
@@ -191,7 +192,7 @@ impl<R: io::Read> Reader<R> {
         if memchr::memmem::find(&trimmed, b"FeatureCollection").is_none() {
             return self.emit(trimmed, start);
         }
-        let mut inner = Reader::new(io::Cursor::new(trimmed.clone()), self.options);
+        let mut inner = Reader::new(io::Cursor::new(trimmed.clone()), self.options.clone());
         inner.index = self.index;
         if matches!(shape::of(&mut inner.window, 0), Ok(Shape::Collection)) {
             self.nested = Some(Box::new(Nested { inner, start }));

@@ -1,5 +1,7 @@
 use std::io;
 
+use geoclaim_common::Spool;
+
 use super::*;
 
 /// Gives its bytes a few at a time, so that every boundary is met.
@@ -16,8 +18,11 @@ impl io::Read for Drip<'_> {
 
 fn read(text: &str) -> Vec<String> {
     let whole = shown(Reader::new(text.as_bytes(), ReadOptions::default()), text);
+    let spool = Spool { from_bytes: 1, ..Spool::default() };
     for drip in [1, 3, 7] {
         assert_eq!(shown(Reader::new(Drip(text.as_bytes(), drip), ReadOptions::default()), text), whole, "by {drip}");
+        let spooled = ReadOptions { spool: spool.clone(), ..ReadOptions::default() };
+        assert_eq!(shown(Reader::new(Drip(text.as_bytes(), drip), spooled), text), whole, "by {drip}, through a file");
     }
     whole
 }
@@ -130,7 +135,7 @@ fn a_body_above_the_limit_is_a_problem_and_is_passed_over() {
     let collection = format!("{{\"type\":\"FeatureCollection\",\"features\":[{{\"a\":1}},{large},{{\"b\":2}}]}}");
     let lines = format!("{{\"a\":1}}\n{large}\n{{\"b\":2}}\n");
     for text in [collection, lines] {
-        let items = shown(Reader::new(text.as_bytes(), options), &text);
+        let items = shown(Reader::new(text.as_bytes(), options.clone()), &text);
         assert_eq!(items.len(), 3, "{:?}", items.iter().map(String::len).collect::<Vec<_>>());
         assert!(items[1].contains("more than 1048576 bytes"));
         assert_eq!(items[2], "{\"b\":2}");

@@ -3,20 +3,14 @@
 use std::io;
 
 use bytes::Bytes;
+use geoclaim_common::Spool;
 
-use super::{Place, ReadProblem, balance::Balance};
-
-/// How many bytes are read at once.
-const CHUNK: usize = 256 << 10;
-
-/// From this length on, a body takes over the buffer instead of being copied out of it.
-const TAKE_OVER: usize = 1 << 20;
+use super::{Place, ReadProblem, balance::Balance, buffer::Buffer};
 
 #[derive(Debug)]
 pub(super) struct Window<R> {
     source: R,
-    buffer: Vec<u8>,
-    start: usize,
+    buffer: Buffer,
     ended: bool,
     most: usize,
     offset: u64,
@@ -25,8 +19,8 @@ pub(super) struct Window<R> {
 }
 
 impl<R: io::Read> Window<R> {
-    pub(super) fn new(source: R, most: usize) -> Self {
-        Self { source, buffer: Vec::new(), start: 0, ended: false, most, offset: 0, line: 1, column: 1 }
+    pub(super) fn new(source: R, most: usize, spool: Spool) -> Self {
+        Self { source, buffer: Buffer::new(spool), ended: false, most, offset: 0, line: 1, column: 1 }
     }
 
     /// Returns the place of the next byte.
@@ -45,7 +39,7 @@ impl<R: io::Read> Window<R> {
     }
 
     pub(super) fn available(&self) -> &[u8] {
-        &self.buffer[self.start..]
+        self.buffer.bytes()
     }
 
     /// Returns the largest body that is read into memory.
@@ -70,9 +64,13 @@ impl<R: io::Read> Window<R> {
 
     /// Moves over `count` bytes that have been looked at.
     pub(super) fn advance(&mut self, count: usize) {
-        let place = moved(self.place(), &self.buffer[self.start..self.start + count]);
+        self.pass(count);
+        self.buffer.drop_front(count);
+    }
+
+    fn pass(&mut self, count: usize) {
+        let place = moved(self.place(), &self.available()[..count]);
         (self.offset, self.line, self.column) = (place.offset, place.line, place.column);
-        self.start += count;
     }
 
     /// Reads on. Returns `false` at the end of the source.
@@ -80,20 +78,7 @@ impl<R: io::Read> Window<R> {
         if self.ended {
             return Ok(false);
         }
-        if self.start > 0 && self.start >= self.buffer.len() / 2 {
-            self.buffer.drain(..self.start);
-            self.start = 0;
-        }
-        let filled = self.buffer.len();
-        self.buffer.resize(filled + CHUNK, 0);
-        let read = loop {
-            match self.source.read(&mut self.buffer[filled..]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other,
-            }
-        };
-        self.buffer.truncate(filled + *read.as_ref().unwrap_or(&0));
-        match read {
+        match self.buffer.fill(&mut self.source) {
             Ok(read) => {
                 self.ended = read == 0;
                 Ok(read > 0)
@@ -121,16 +106,8 @@ impl<R: io::Read> Window<R> {
 
     /// Takes `count` bytes that have been looked at.
     pub(super) fn take(&mut self, count: usize) -> Bytes {
-        let start = self.start;
-        self.advance(count);
-        if count < TAKE_OVER {
-            return Bytes::copy_from_slice(&self.buffer[start..start + count]);
-        }
-        let rest = self.buffer[self.start..].to_vec();
-        let mut taken = std::mem::replace(&mut self.buffer, rest);
-        taken.truncate(start + count);
-        self.start = 0;
-        Bytes::from(taken).slice(start..)
+        self.pass(count);
+        self.buffer.take_front(count)
     }
 
     /// Returns how many bytes from here on the object takes that begins `ahead` bytes on.
@@ -140,7 +117,7 @@ impl<R: io::Read> Window<R> {
         let mut balance = Balance::of(b'{');
         let mut seen = ahead;
         loop {
-            if let Some(end) = balance.feed(&self.buffer[self.start + seen..]) {
+            if let Some(end) = balance.feed(&self.available()[seen..]) {
                 let length = seen + end;
                 if length > self.most {
                     let problem = self.too_large();

@@ -6,7 +6,7 @@ use geoclaim_common::{fault::RetrySettings, limits};
 
 use super::replay::ReplayArgs;
 use crate::{
-    args::{KafkaArgs, ReportArgs, StoreArgs},
+    args::{KafkaArgs, ReportArgs, SpoolArgs, StoreArgs},
     sinks::{ObjectArgs, SinkTarget, TopicArgs},
 };
 
@@ -52,6 +52,8 @@ pub(crate) struct ConsumeArgs {
     /// The largest body that is fetched
     #[arg(long, value_name = "BYTES", default_value_t = ByteSize(limits::BODY_BYTES))]
     pub(super) max_body: ByteSize,
+    #[command(flatten)]
+    pub(super) spool: SpoolArgs,
     /// How many records of a partition are worked on at once
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(super) concurrency: usize,

@@ -7,6 +7,7 @@ mod topics;
 use std::{process::ExitCode, sync::Arc};
 
 use geoclaim_common::{
+    Fault,
     clock::SystemClock,
     fault::RetrySettings,
     kafka::{Input, KafkaSettings, KafkaSink, KafkaSource, Membership, SourceEnd, SourceSettings},
@@ -49,7 +50,7 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
         let which = "--ledger-retention and --on-left mark are for a sink that keeps features and a ledger";
         return Err(Failure::misuse(format!("{which}: --sink gpkg:FILE or postgres://…")));
     }
-    let settings = settings(&args);
+    let settings = settings(&args)?;
     settings.validate()?;
     let topics = ready_topics(kafka.clone(), topic.clone(), letters.clone()).await?;
     topics.check(&kafka, settings.ledger_retention_seconds).await?;
@@ -71,6 +72,7 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Failure> {
         areas: Arc::clone(&areas),
         store: &args.store.store,
         objects: &args.objects,
+        clip_bytes: args.memory_budget.as_u64() / 2,
         topic: &args.output,
         kafka: &kafka,
         group: if args.replay.is_given() { &source.group } else { &args.group },
@@ -156,16 +158,17 @@ fn source(args: &ConsumeArgs, queued_bytes: usize) -> SourceSettings {
     SourceSettings { end, ..source }
 }
 
-fn settings(args: &ConsumeArgs) -> ConsumeSettings {
-    ConsumeSettings {
+fn settings(args: &ConsumeArgs) -> Result<ConsumeSettings, Fault> {
+    Ok(ConsumeSettings {
         topic: args.kafka.topic.clone(),
         budget_bytes: args.memory_budget.as_u64(),
         body_bytes: args.max_body.as_u64(),
+        spool: args.spool.spool()?,
         concurrency: args.concurrency,
         ledger_retention_seconds: args.ledger_retention.map(|days| days.saturating_mul(SECONDS_A_DAY)),
         retry: RetrySettings { fresh_window_seconds: args.fresh_window, ..RetrySettings::default() },
         ..ConsumeSettings::default()
-    }
+    })
 }
 
 fn tell(report: &ConsumeReport) {

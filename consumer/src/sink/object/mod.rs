@@ -16,6 +16,7 @@ mod area;
 mod clip;
 mod job;
 mod output;
+mod pieces;
 mod write;
 
 use std::{
@@ -26,12 +27,12 @@ use std::{
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use geoclaim_common::{
-    Digest, Fault, FaultKind,
+    Digest, Fault, FaultKind, limits,
     store::{self, Store},
 };
 use tokio::sync::Semaphore;
 
-use super::{Change, Effect, Features, Sink, State};
+use super::{Change, Effect, Features, Sink, State, encoded_twice};
 use crate::{
     aoi::LiveAreas,
     lease::{Claim, Leases, while_renewed},
@@ -39,7 +40,8 @@ use crate::{
 use area::{Areas, WholeArea};
 use job::Job;
 pub use job::{PIPELINE, Parameters};
-use output::{REFUSED, clipped, sealed};
+use output::{REFUSED, clipped, is_clipped, sealed};
+use pieces::Pieces;
 use write::{Write, look, write};
 
 /// How many jobs are under way at once.
@@ -70,6 +72,7 @@ pub struct ObjectSink {
     parameters: Parameters,
     existing: Existing,
     leases: Option<Arc<dyn Leases>>,
+    most_clipped_bytes: u64,
     /// One for each core: clipping is what it computes.
     cores: Semaphore,
     /// Jobs that were written in a batch that failed: they count as written when the batch comes again.
@@ -105,12 +108,28 @@ impl ObjectSink {
         }
         let cores = Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from));
         let (source, areas) = (source.into(), Areas::new(areas));
-        Ok(Self { store, source, areas, parameters, existing, leases: None, cores, unreported: Mutex::default() })
+        Ok(Self {
+            store,
+            source,
+            areas,
+            parameters,
+            existing,
+            leases: None,
+            most_clipped_bytes: limits::BODY_BYTES,
+            cores,
+            unreported: Mutex::default(),
+        })
     }
 
     /// Takes a lease for each job before it is done, so that it is done once even by many who want it at once.
     pub fn with_leases(self, leases: Arc<dyn Leases>) -> Self {
         Self { leases: Some(leases), ..self }
+    }
+
+    /// Refuses to clip longer bodies, which is done in memory. Those that lie within an area as a whole are not clipped, and
+    /// may have any length.
+    pub fn clipping_up_to(self, most_clipped_bytes: u64) -> Self {
+        Self { most_clipped_bytes, ..self }
     }
 
     /// Returns the jobs of a change, each with the state that it is for; none for a change that takes away.
@@ -162,13 +181,14 @@ impl ObjectSink {
     async fn make(&self, state: &State, job: &Job, area: &Arc<WholeArea>) -> Result<Ended, Fault> {
         let core = self.cores.acquire().await.map_err(|error| Fault::unavailable(error.to_string()))?;
         let (body, area, simplify) = (state.clone(), Arc::clone(area), self.parameters.simplify_degrees);
+        let most_bytes = self.most_clipped_bytes;
         // What the overlay cannot do is refused, and not a crash.
-        let made = tokio::task::spawn_blocking(move || clip(&body, &area, simplify))
+        let made = tokio::task::spawn_blocking(move || clip(&body, &area, simplify, most_bytes))
             .await
             .unwrap_or_else(|error| Err(format!("the overlay gave it up: {error}")));
         let output = sealed(job, &self.parameters, made);
         // A large output keeps others from being made until it is written.
-        let _core = (output.bytes.len() > LARGE_BYTES).then_some(core);
+        let _core = (output.pieces.len() > LARGE_BYTES).then_some(core);
         let write = write(&self.store, job, &output, self.existing).await?;
         if write == Write::Written {
             self.unreported.lock().unwrap_or_else(PoisonError::into_inner).insert(job.key);
@@ -199,9 +219,13 @@ impl ObjectSink {
     }
 }
 
-fn clip(state: &State, area: &WholeArea, simplify_degrees: Option<f64>) -> Result<String, String> {
+fn clip(state: &State, area: &WholeArea, simplify_degrees: Option<f64>, most_bytes: u64) -> Result<Pieces, String> {
     let bbox = state.extent.bbox.ok_or("it has no position")?;
-    clipped(state, &bbox, &area.within(&bbox), simplify_degrees)
+    let (within, length) = (area.within(&bbox), state.body.bytes().len() as u64);
+    if length > most_bytes && is_clipped(state.crs, &within, simplify_degrees) {
+        return Err(format!("a body of {length} bytes is too large to be clipped in memory, which allows {most_bytes}"));
+    }
+    clipped(state, &bbox, &within, simplify_degrees)
 }
 
 #[async_trait]
@@ -235,6 +259,10 @@ impl Sink for ObjectSink {
         }
         drop(unreported);
         Ok(keys.iter().map(|jobs| self.effect(jobs, &mut ended)).collect())
+    }
+
+    fn memory_for(&self, length: u64, vertex_count: Option<u64>) -> u64 {
+        if length > self.most_clipped_bytes { 0 } else { encoded_twice(length, vertex_count) }
     }
 
     /// Nothing is ever taken away, so that no feature needs to be known.

@@ -15,8 +15,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use geo::Geometry;
 use geoclaim_common::{
-    Bbox, Digest,
-    geojson::{Kind, ScanOptions},
+    Bbox,
+    digest::Digester,
+    geojson::{CrsMember, Kind, ScanOptions},
     reproject::scan,
 };
 use serde_json::value::RawValue;
@@ -25,13 +26,14 @@ use super::{
     area::Within,
     clip::Clip,
     job::{Job, PIPELINE, Parameters},
+    pieces::Pieces,
 };
 use crate::sink::State;
 
 /// The bytes of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Output {
-    pub(super) bytes: Bytes,
+    pub(super) pieces: Pieces,
     /// Why there is nothing else to write.
     pub(super) refused: Option<String>,
 }
@@ -49,32 +51,39 @@ pub(super) const CLIPPED: &str = "geojson";
 pub(super) const REFUSED: &str = "refused.json";
 
 /// Before the digest in a seal.
-const BEFORE_DIGEST: &[u8] = br#","sha256":""#;
+const BEFORE_DIGEST: &str = r#","sha256":""#;
 /// After it.
-const AFTER_DIGEST: &[u8] = br#""}}"#;
+const AFTER_DIGEST: &str = r#""}}"#;
 
 /// Clips a state to an area.
 ///
 /// # Errors
 /// Why it cannot be.
-pub(super) fn clipped(state: &State, bbox: &Bbox, within: &Within, simplify_degrees: Option<f64>) -> Result<String, String> {
+pub(super) fn clipped(state: &State, bbox: &Bbox, within: &Within, simplify_degrees: Option<f64>) -> Result<Pieces, String> {
     if state.extent.suspect {
         return Err("an edge of more than 180 degrees of longitude, of which nobody knows which way round it is meant".to_owned());
     }
-    let clipper = Clipper { bbox, within, simplify_degrees, options: ScanOptions { crs: state.crs, ..ScanOptions::default() } };
-    let bytes = state.body.bytes();
-    let text = std::str::from_utf8(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)).map_err(|error| error.to_string())?;
+    let options = ScanOptions { crs: state.crs, ..ScanOptions::default() };
+    let body = state.body.bytes();
+    let clipper = Clipper { body, bbox, within, simplify_degrees, options };
+    let text = std::str::from_utf8(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)).map_err(|error| error.to_string())?;
     match state.outline.kind {
-        Kind::Geometry(_) => Ok(clipper.geometry(text.trim())?.unwrap_or_else(|| EMPTY.to_owned())),
+        Kind::Geometry(_) => Ok(clipper.geometry(text.trim())?.unwrap_or_else(|| EMPTY.to_owned().into())),
         Kind::Feature => clipper.feature(text).map(|(feature, _)| feature),
         Kind::FeatureCollection => clipper.collection(text),
     }
+}
+
+/// Tells whether a body is read to be clipped, and not taken as it is.
+pub(super) fn is_clipped(crs: CrsMember, within: &Within, simplify_degrees: Option<f64>) -> bool {
+    !within.is_all || simplify_degrees.is_some() || matches!(crs, CrsMember::Is(_))
 }
 
 /// A geometry that has no part in the area but on its boundary.
 const EMPTY: &str = r#"{"type":"GeometryCollection","geometries":[]}"#;
 
 struct Clipper<'a> {
+    body: &'a Bytes,
     bbox: &'a Bbox,
     within: &'a Within,
     simplify_degrees: Option<f64>,
@@ -85,41 +94,51 @@ type Members<'a> = BTreeMap<String, &'a RawValue>;
 
 impl Clipper<'_> {
     /// Returns the clipped geometry as text; `None` when nothing of it is in the area.
-    fn geometry(&self, text: &str) -> Result<Option<String>, String> {
-        let is_as_it_was = self.within.is_all && self.simplify_degrees.is_none();
-        if is_as_it_was && !matches!(self.options.crs, geoclaim_common::geojson::CrsMember::Is(_)) {
-            return Ok(Some(text.to_owned()));
+    fn geometry(&self, text: &str) -> Result<Option<Pieces>, String> {
+        if !is_clipped(self.options.crs, self.within, self.simplify_degrees) {
+            let mut whole = Pieces::default();
+            whole.push_part(self.body, text);
+            return Ok(Some(whole));
         }
         let mut clip = Clip::new(self.within, self.bbox, self.simplify_degrees);
         scan(text.as_bytes(), &self.options, &mut clip).map_err(|error| error.to_string())?;
-        Ok(clip.finish()?.as_ref().map(text_of))
+        Ok(clip.finish()?.as_ref().map(|clipped| text_of(clipped).into()))
     }
 
     /// Returns a feature with its id and properties as they were, and whether any of it is in the area.
-    fn feature(&self, text: &str) -> Result<(String, bool), String> {
+    fn feature(&self, text: &str) -> Result<(Pieces, bool), String> {
         let members: Members<'_> = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let given = |name: &str| members.get(name).map(|value| value.get()).filter(|value| *value != "null");
         let clipped = given("geometry").map(|geometry| self.geometry(geometry)).transpose()?.flatten();
-        let id = given("id").map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
-        let properties = given("properties").unwrap_or("null");
-        let geometry = clipped.as_deref().unwrap_or(EMPTY);
-        let feature = format!(r#"{{"type":"Feature",{id}"properties":{properties},"geometry":{geometry}}}"#);
-        Ok((feature, clipped.is_some()))
+        let is_within = clipped.is_some();
+        let mut feature = Pieces::from(r#"{"type":"Feature","#.to_owned());
+        if let Some(id) = given("id") {
+            feature.push(&format!(r#""id":{id},"#));
+        }
+        feature.push(r#""properties":"#);
+        feature.push_part(self.body, given("properties").unwrap_or("null"));
+        feature.push(r#","geometry":"#);
+        feature.append(clipped.unwrap_or_else(|| EMPTY.to_owned().into()));
+        feature.push("}");
+        Ok((feature, is_within))
     }
 
     /// Returns a collection with those of its features that are in the area.
-    fn collection(&self, text: &str) -> Result<String, String> {
+    fn collection(&self, text: &str) -> Result<Pieces, String> {
         let members: Members<'_> = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let features = members.get("features").map_or("[]", |features| features.get());
         let features: Vec<&RawValue> = serde_json::from_str(features).map_err(|error| error.to_string())?;
-        let mut kept = Vec::new();
+        let mut collection = Pieces::from(r#"{"type":"FeatureCollection","features":["#.to_owned());
+        let mut separator = "";
         for feature in features {
-            let (text, is_within) = self.feature(feature.get())?;
+            let (feature, is_within) = self.feature(feature.get())?;
             if is_within {
-                kept.push(text);
+                collection.push(std::mem::replace(&mut separator, ","));
+                collection.append(feature);
             }
         }
-        Ok(format!(r#"{{"type":"FeatureCollection","features":[{}]}}"#, kept.join(",")))
+        collection.push("]}");
+        Ok(collection)
     }
 }
 
@@ -128,29 +147,51 @@ fn text_of(geometry: &Geometry) -> String {
 }
 
 /// Seals an output: adds its last member.
-pub(super) fn sealed(job: &Job, parameters: &Parameters, made: Result<String, String>) -> Output {
+pub(super) fn sealed(job: &Job, parameters: &Parameters, made: Result<Pieces, String>) -> Output {
     let refused = made.as_ref().err().cloned();
-    let object = made.unwrap_or_else(|why| format!(r#"{{"refused":{}}}"#, serde_json::Value::from(why)));
-    let mut bytes = object.trim_end().strip_suffix('}').unwrap_or_default().as_bytes().to_vec();
+    let mut pieces = made.unwrap_or_else(|why| format!(r#"{{"refused":{}}}"#, serde_json::Value::from(why)).into());
+    pieces.strip(b'}');
     let area = serde_json::Value::from(&*job.area);
     let (key, source) = (job.key, job.source.key());
     let parameters = serde_json::to_string(parameters).unwrap_or_default();
-    let made_of = format!(
+    pieces.push(&format!(
         r#","geoclaim":{{"job":"{key}","pipeline":"{PIPELINE}","area":{area},"body_key":"{source}","parameters":{parameters}"#
-    );
-    bytes.extend_from_slice(made_of.as_bytes());
-    let digest = Digest::of(&bytes).to_string();
-    for piece in [BEFORE_DIGEST, digest.as_bytes(), AFTER_DIGEST] {
-        bytes.extend_from_slice(piece);
-    }
-    Output { bytes: bytes.into(), refused }
+    ));
+    let digest = pieces.digest();
+    pieces.push(&format!("{BEFORE_DIGEST}{digest}{AFTER_DIGEST}"));
+    Output { pieces, refused }
 }
 
-/// Tells whether bytes are a whole output of a job.
-pub(super) fn is_whole(bytes: &[u8], job: &Job) -> bool {
-    let Some(before) = bytes.strip_suffix(AFTER_DIGEST) else { return false };
-    let Some((before, digest)) = before.split_last_chunk::<64>() else { return false };
-    let Some(content) = before.strip_suffix(BEFORE_DIGEST) else { return false };
-    let names = format!(r#","geoclaim":{{"job":"{}","#, job.key);
-    memchr::memmem::rfind(content, names.as_bytes()).is_some() && Digest::of(content).to_string().as_bytes() == digest
+/// Tells of bytes that come piece by piece whether they are a whole output of a job.
+#[derive(Debug, Default)]
+pub(super) struct Sealed {
+    digester: Digester,
+    /// The last bytes: they hold the seal, which does not digest itself.
+    tail: Vec<u8>,
+}
+
+/// How many of the last bytes are kept: more than the last member takes.
+const TAIL_BYTES: usize = 16 << 10;
+
+impl Sealed {
+    /// Takes the next piece.
+    pub(super) fn take(&mut self, piece: &[u8]) {
+        self.tail.extend_from_slice(piece);
+        let passed = self.tail.len().saturating_sub(TAIL_BYTES);
+        // Not byte by byte.
+        if passed > TAIL_BYTES {
+            self.digester.update(&self.tail[..passed]);
+            self.tail.drain(..passed);
+        }
+    }
+
+    /// Tells whether all that came is a whole output of this job.
+    pub(super) fn finish(mut self, job: &Job) -> bool {
+        let Some(before) = self.tail.strip_suffix(AFTER_DIGEST.as_bytes()) else { return false };
+        let Some((before, digest)) = before.split_last_chunk::<64>() else { return false };
+        let Some(content) = before.strip_suffix(BEFORE_DIGEST.as_bytes()) else { return false };
+        let names = format!(r#","geoclaim":{{"job":"{}","#, job.key);
+        self.digester.update(content);
+        memchr::memmem::rfind(content, names.as_bytes()).is_some() && self.digester.finish().to_string().as_bytes() == digest
+    }
 }

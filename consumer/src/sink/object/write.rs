@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::StreamExt as _;
 use geoclaim_common::{
-    Fault, FaultKind, limits,
-    store::{self, Store, fault_of, found},
+    Fault, FaultKind,
+    store::{Store, fault_of, found},
 };
-use object_store::{Error, ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion, path::Path};
+use object_store::{Error, ObjectStore as _, ObjectStoreExt as _, PutMode, UpdateVersion, path::Path};
 
 use super::{
     Existing,
     job::Job,
-    output::{CLIPPED, Output, REFUSED, is_whole},
+    output::{CLIPPED, Output, REFUSED, Sealed},
+    pieces::Pieces,
 };
 
 /// How often is tried what others change meanwhile.
@@ -44,14 +44,14 @@ pub(super) async fn write(store: &Store, job: &Job, output: &Output, existing: E
     let path = job.path(output.ending());
     let mut mode = PutMode::Create;
     for turn in 0..TURNS {
-        let (answer, done) = match store.put_opts(&path, PutPayload::from_bytes(output.bytes.clone()), mode.into()).await {
+        let (answer, done) = match store.put_opts(&path, output.pieces.payload(), mode.into()).await {
             Ok(_) => (None, Write::Written),
             Err(error) if is_refusal(&error) => (None, Write::Present),
             // A write that got no answer may have been done.
             Err(error) if fault_of(&error).kind == FaultKind::Unavailable => (Some(fault_of(&error)), Write::Written),
             Err(error) => return Err(fault_of(&error)),
         };
-        mode = match (compare(store, &path, &output.bytes).await?, answer) {
+        mode = match (compare(store, &path, &output.pieces).await?, answer) {
             (Some(found), _) if found.is_same => return Ok(done),
             (Some(_), _) if existing == Existing::Skip => return left_alone(store, &path, job).await,
             (Some(found), _) => PutMode::Update(found.version),
@@ -70,7 +70,7 @@ fn is_refusal(error: &Error) -> bool {
 }
 
 async fn left_alone(store: &Store, path: &Path, job: &Job) -> Result<Write, Fault> {
-    if read(store, path).await?.is_some_and(|found| is_whole(&found, job)) {
+    if is_whole(store, path, job).await? {
         return Ok(Write::Present);
     }
     let what = format!("{path} is there and is no whole output of its job");
@@ -81,7 +81,7 @@ async fn left_alone(store: &Store, path: &Path, job: &Job) -> Result<Write, Faul
 /// Tells whether a whole output of a job is there, and whether it says that there is none.
 pub(super) async fn look(store: &Store, job: &Job) -> Result<Option<&'static str>, Fault> {
     for ending in [CLIPPED, REFUSED] {
-        if read(store, &job.path(ending)).await?.is_some_and(|found| is_whole(&found, job)) {
+        if is_whole(store, &job.path(ending), job).await? {
             return Ok(Some(ending));
         }
     }
@@ -89,23 +89,37 @@ pub(super) async fn look(store: &Store, job: &Job) -> Result<Option<&'static str
 }
 
 /// Compares what stands under a name with what is expected, in memory that does not grow with it.
-async fn compare(store: &Store, path: &Path, expected: &Bytes) -> Result<Option<Found>, Fault> {
+async fn compare(store: &Store, path: &Path, expected: &Pieces) -> Result<Option<Found>, Fault> {
     let Some(found) = found(store.get(path).await)? else { return Ok(None) };
     let version = UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() };
     let mut is_same = found.meta.size == expected.len() as u64;
-    let (mut pieces, mut rest) = (found.into_stream(), &expected[..]);
+    let (mut pieces, mut rest) = (found.into_stream(), expected.iter());
+    let mut wanted: &[u8] = &[];
     while is_same && let Some(piece) = pieces.next().await {
-        match rest.strip_prefix(&*piece.map_err(|error| fault_of(&error))?) {
-            Some(after) => rest = after,
-            None => is_same = false,
+        let piece = piece.map_err(|error| fault_of(&error))?;
+        let mut piece = &piece[..];
+        while is_same && !piece.is_empty() {
+            if wanted.is_empty() {
+                match rest.next() {
+                    Some(next) => wanted = next,
+                    None => is_same = false,
+                }
+                continue;
+            }
+            let common = wanted.len().min(piece.len());
+            is_same = wanted[..common] == piece[..common];
+            (wanted, piece) = (&wanted[common..], &piece[common..]);
         }
     }
-    Ok(Some(Found { is_same: is_same && rest.is_empty(), version }))
+    Ok(Some(Found { is_same, version }))
 }
 
-async fn read(store: &Store, path: &Path) -> Result<Option<Bytes>, Fault> {
-    store::read(store, path, limits::BODY_BYTES).await.map_err(|fault| match fault.kind {
-        FaultKind::TooLarge => Fault::new(FaultKind::Rejected, format!("{}: it is no output", fault.detail)),
-        _ => fault,
-    })
+/// Tells whether a whole output of a job stands under a name.
+async fn is_whole(store: &Store, path: &Path, job: &Job) -> Result<bool, Fault> {
+    let Some(found) = found(store.get(path).await)? else { return Ok(false) };
+    let (mut pieces, mut sealed) = (found.into_stream(), Sealed::default());
+    while let Some(piece) = pieces.next().await {
+        sealed.take(&piece.map_err(|error| fault_of(&error))?);
+    }
+    Ok(sealed.finish(job))
 }

@@ -15,7 +15,8 @@ fn clip(body: &str, area: &str) -> Result<String, String> {
     let area = WholeArea::new(parse_areas(area.as_bytes()).unwrap().remove(0).polygons);
     let state = state(body);
     let bbox = state.extent.bbox.unwrap();
-    clipped(&state, &bbox, &area.within(&bbox), None)
+    let pieces = clipped(&state, &bbox, &area.within(&bbox), None)?;
+    Ok(pieces.iter().map(|piece| std::str::from_utf8(piece).unwrap()).collect())
 }
 
 fn geometry(kind: &str, coordinates: &str) -> String {
