@@ -1,9 +1,11 @@
 //! A body and its claim check. Holding a [`Body`] is the proof that its bytes have its digest.
 
+use std::io;
+
 use bytes::Bytes;
 use object_store::path::Path;
 
-use crate::{Digest, Fault, FaultKind, digest::Digester, key, limits};
+use crate::{Digest, Encoding, Fault, FaultKind, Spool, digest::Digester, encoding, key, limits};
 
 /// Digest and length of a stored body; the key is derived from the digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,16 +14,44 @@ pub struct ClaimCheck {
     pub digest: Digest,
     /// The length of the body in bytes.
     pub length: u64,
+    /// What is stored, where that is not the body as it is.
+    pub encoded: Option<Encoded>,
+}
+
+/// The encoded form of a body: what is stored under its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Encoded {
+    /// How it is encoded.
+    pub encoding: Encoding,
+    /// The SHA-256 of what is stored.
+    pub digest: Digest,
+    /// The length of what is stored in bytes.
+    pub length: u64,
 }
 
 impl ClaimCheck {
+    /// Makes the claim check of a body that is stored as it is.
+    pub const fn new(digest: Digest, length: u64) -> Self {
+        Self { digest, length, encoded: None }
+    }
+
     /// Returns the key under which the body is stored, relative to the store's prefix.
     pub fn key(&self) -> Path {
-        key::of(&self.digest)
+        key::encoded(&self.digest, self.encoding())
+    }
+
+    /// Returns the form in which it is stored.
+    pub fn encoding(&self) -> Encoding {
+        self.encoded.map_or(Encoding::Identity, |encoded| encoded.encoding)
+    }
+
+    /// Returns how many bytes are stored.
+    pub fn stored_length(&self) -> u64 {
+        self.encoded.map_or(self.length, |encoded| encoded.length)
     }
 }
 
-/// The bytes of one GeoJSON object together with their claim check.
+/// The bytes of one GeoJSON object together with their claim check, and with the form that is stored if that is another.
 ///
 /// There are two ways to get one: [`Body::seal`] computes the digest, [`Body::verify`] checks it.
 ///
@@ -36,13 +66,15 @@ impl ClaimCheck {
 pub struct Body {
     bytes: Bytes,
     claim: ClaimCheck,
+    /// What is stored, where the claim check says that it is an encoded form.
+    encoded: Option<Bytes>,
 }
 
 impl Body {
     /// Computes the digest of `bytes`. Takes about a millisecond a megabyte: keep large bodies off async threads.
     pub fn seal(bytes: Bytes) -> Self {
-        let claim = ClaimCheck { digest: Digest::of(&bytes), length: bytes.len() as u64 };
-        Self { bytes, claim }
+        let claim = ClaimCheck::new(Digest::of(&bytes), bytes.len() as u64);
+        Self { bytes, claim, encoded: None }
     }
 
     /// Seals `bytes` while `work` is done on them; a large body on a second thread, so that both take as long as the
@@ -60,6 +92,19 @@ impl Body {
         })
     }
 
+    /// Compresses what is stored of the body, if that makes it shorter. Takes a few milliseconds a megabyte.
+    ///
+    /// # Errors
+    /// As [`encoding::compress`].
+    pub fn compressed(self, level: i32, spool: &Spool) -> io::Result<Self> {
+        let bytes = encoding::compress(&self.bytes, level, spool)?;
+        if bytes.len() >= self.bytes.len() {
+            return Ok(self);
+        }
+        let encoded = Encoded { encoding: Encoding::Zstd, digest: Digest::of(&bytes), length: bytes.len() as u64 };
+        Ok(Self { claim: ClaimCheck { encoded: Some(encoded), ..self.claim }, encoded: Some(bytes), ..self })
+    }
+
     /// Checks length first, then digest.
     ///
     /// # Errors
@@ -75,13 +120,18 @@ impl Body {
         &self.bytes
     }
 
+    /// Returns what is stored: the bytes, or their encoded form.
+    pub fn stored(&self) -> &Bytes {
+        self.encoded.as_ref().unwrap_or(&self.bytes)
+    }
+
     /// Returns the claim check.
     pub fn claim(&self) -> ClaimCheck {
         self.claim
     }
 }
 
-/// Verifies a body while its bytes arrive, so that digesting overlaps with the transfer and a body that is too
+/// Verifies a body, decoded, while its bytes arrive, so that digesting overlaps with the transfer and a body that is too
 /// long is refused at the first byte past its declared length.
 #[derive(Debug)]
 pub struct Verifier {
@@ -122,7 +172,9 @@ impl Verifier {
             let detail = format!("{} bytes of {} were put together, {} have come", bytes.len(), claim.key(), self.seen);
             return Err(Fault::new(FaultKind::Truncated, detail));
         }
-        self.check().map(|()| Body { bytes, claim })
+        // Whoever has verified it has not got what is stored, if that is something else.
+        let plain = ClaimCheck { encoded: None, ..claim };
+        self.check().map(|()| Body { bytes, claim: plain, encoded: None })
     }
 
     /// Ends the verification of bytes that nobody keeps.
@@ -130,7 +182,7 @@ impl Verifier {
     /// # Errors
     /// As [`Verifier::finish`].
     pub fn check(self) -> Result<(), Fault> {
-        let ClaimCheck { digest, length } = self.claim;
+        let ClaimCheck { digest, length, .. } = self.claim;
         if self.seen < length {
             let detail = format!("{} has {} bytes, {length} declared", self.claim.key(), self.seen);
             return Err(Fault::new(FaultKind::Truncated, detail));

@@ -115,6 +115,16 @@ impl Spooled {
     }
 }
 
+impl io::Write for Spooled {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Spooled::write(self, bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The bytes of a file.
 #[derive(Debug, Default)]
 pub struct Mapped(Option<Mmap>);

@@ -12,6 +12,7 @@ mod crs;
 mod damage;
 mod demo;
 mod effects;
+mod encoded;
 mod exits;
 mod extents;
 mod faults;

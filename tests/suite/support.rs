@@ -229,7 +229,7 @@ impl Aged {
     }
 
     pub async fn put(&self, body: &Body, age: Duration) {
-        self.store.put(&body.claim().key(), body.bytes().clone().into()).await.unwrap();
+        self.store.put(&body.claim().key(), body.stored().clone().into()).await.unwrap();
         self.make_old(body, age);
     }
 

@@ -7,15 +7,19 @@ use std::{
 
 use futures::StreamExt as _;
 use geoclaim_common::{
-    Body, Digest, Fault, Timestamp,
+    Body, Digest, Envelope, Fault, Spool, Timestamp,
     clock::SystemClock,
+    envelope::Content,
     kafka::KafkaSettings,
     lease::{Claim, Leases as _, StoreLeases},
     retention::{Announcement, Evidence, Timing},
     store::{Lifecycle, Store},
 };
 use geoclaim_producer::sweep::{ArchiveLog, Log, Reference, Sweep, SweepReport, SweepSettings, TopicLog};
-use geoclaim_tests::faulty::{Act, FaultyStore, Op};
+use geoclaim_tests::{
+    faulty::{Act, FaultyStore, Op},
+    sample::southern_envelope,
+};
 use object_store::{ObjectStore as _, ObjectStoreExt as _, path::Path};
 use rdkafka::mocking::MockCluster;
 
@@ -138,6 +142,30 @@ async fn what_nothing_refers_to_is_planned_and_deleted_a_grace_later() {
     scene.store.head(&foreign).await.unwrap();
     let after = run(scene.sweep(true, &log)).await;
     assert_eq!((after.listed, after.candidates, after.deleted), (3, 0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compressed_body_is_kept_and_deleted_as_any_other() {
+    let scene = Aged::new();
+    let compressed = |name: &str| {
+        let body = Body::seal(format!("{{\"name\":\"{}\"}}", name.repeat(500)).into());
+        body.compressed(3, &Spool::default()).unwrap()
+    };
+    let (orphan, kept) = (compressed("orphan"), compressed("kept"));
+    // The same body as it is: it goes with the other, since a reference is to a body and not to a form of it.
+    let plain = Body::seal(kept.bytes().clone());
+    for body in [&orphan, &kept, &plain] {
+        scene.put(body, OLD).await;
+    }
+    let log = MemoryLog::of(&[]);
+    let referring = Envelope { content: Content::Claim(kept.claim()), ..southern_envelope(0) };
+    log.values.lock().unwrap().push(String::from_utf8(referring.encode()).unwrap());
+    let planned = run(scene.sweep(true, &log)).await;
+    assert_eq!((planned.listed, planned.referenced, planned.candidates), (3, 2, 1), "{planned:?}");
+    grace().await;
+    let swept = run(scene.sweep(true, &log)).await;
+    assert_eq!((swept.deleted, swept.bytes_deleted), (1, orphan.claim().stored_length()), "{swept:?}");
+    assert!(!scene.has(&orphan) && scene.has(&kept) && scene.has(&plain));
 }
 
 #[tokio::test(flavor = "multi_thread")]

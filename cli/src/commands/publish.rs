@@ -5,8 +5,9 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use bytesize::ByteSize;
 use clap::Args;
 use geoclaim_common::{
-    Fault,
+    Encoding, Fault,
     clock::SystemClock,
+    encoding::{LEVEL, LEVELS},
     extent::MeasureOptions,
     kafka::{KafkaSettings, KafkaSink, NewTopic, TopicFacts, create_topic, topic_facts},
     limits,
@@ -38,6 +39,10 @@ pub(crate) struct PublishArgs {
     /// The largest whole record that still carries its body
     #[arg(long, value_name = "BYTES", env = "GEOCLAIM_INLINE_LIMIT_BYTES", default_value_t = ByteSize(limits::INLINE_RECORD_BYTES as u64))]
     inline_limit: ByteSize,
+    /// How large bodies are stored: as they are, or compressed; a level of Zstandard is 1 to 19. Consumers older than this
+    /// flag set compressed ones aside
+    #[arg(long, value_name = "identity|zstd[:LEVEL]", value_parser = encoding, default_value = "identity", env = "GEOCLAIM_ENCODE")]
+    encode: Encode,
     /// How many bytes of bodies may be in flight
     #[arg(long, value_name = "BYTES", default_value_t = ByteSize(limits::PUBLISH_IN_FLIGHT_BYTES))]
     memory: ByteSize,
@@ -59,6 +64,22 @@ pub(crate) struct PublishArgs {
     store: StoreArgs,
     #[command(flatten)]
     report: ReportArgs,
+}
+
+/// How large bodies are stored.
+#[derive(Clone, Copy, Debug)]
+struct Encode {
+    zstd_level: Option<i32>,
+}
+
+fn encoding(text: &str) -> Result<Encode, String> {
+    let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
+    let level = level.map(str::parse::<i32>).transpose().ok().filter(|level| level.is_none_or(|n| LEVELS.contains(&n)));
+    match (Encoding::of_name(name), level) {
+        (Some(Encoding::Identity), Some(None)) => Ok(Encode { zstd_level: None }),
+        (Some(Encoding::Zstd), Some(level)) => Ok(Encode { zstd_level: Some(level.unwrap_or(LEVEL)) }),
+        _ => Err(format!("expected identity, zstd or zstd:LEVEL with a level from {} to {}", LEVELS.start(), LEVELS.end())),
+    }
 }
 
 pub(crate) async fn run(args: PublishArgs) -> Result<ExitCode, Failure> {
@@ -129,6 +150,7 @@ fn settings(args: &PublishArgs, kafka: &KafkaSettings) -> Result<PublishSettings
         measure: MeasureOptions { cover_bytes: limits::COVER_BYTES, ..args.input.measure() },
         inline_limit_bytes: usize::try_from(args.inline_limit.as_u64()).unwrap_or(usize::MAX),
         body_bytes: args.input.max_body.as_u64(),
+        zstd_level: args.encode.zstd_level,
         in_flight_bytes: args.memory.as_u64(),
         spool: args.input.spool.spool()?,
         concurrency: args.concurrency,
@@ -163,7 +185,11 @@ fn tell(report: &PublishReport) {
         console::bytes(*bytes_read),
         report.seconds,
     ));
-    console::line(&format!("wrote {bodies_written} bodies ({}) to the store", console::bytes(*bytes_stored)));
+    let saved = match report.bytes_saved {
+        0 => String::new(),
+        saved => format!(", {} less than they are long", console::bytes(saved)),
+    };
+    console::line(&format!("wrote {bodies_written} bodies ({}) to the store{saved}", console::bytes(*bytes_stored)));
     if *bodies_renewed > 0 {
         console::line(&format!("wrote {bodies_renewed} old bodies again, so that they outlast these events"));
     }

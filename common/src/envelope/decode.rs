@@ -10,7 +10,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{Content, DEFAULT_CRS, Envelope, InlineBody, InlineMember, cover};
-use crate::{Bbox, ClaimCheck, Digest, Fault, FaultKind, Timestamp, cover::Cells, key, limits};
+use crate::{Bbox, ClaimCheck, Digest, Encoding, Fault, FaultKind, Timestamp, body::Encoded, cover::Cells, key, limits};
 
 impl Envelope {
     /// Reads a record's value.
@@ -161,16 +161,37 @@ fn claim(members: Raw<'_, '_>) -> Result<Option<ClaimCheck>, Fault> {
     let body_key: Option<String> = take(members, "body_key", "a string")?;
     let digest: Option<String> = take(members, "body_sha256", "a string")?;
     let length: Option<u64> = take(members, "body_bytes", "an integer, not negative")?;
+    let encoded = encoded(members)?;
     match (body_key, digest, length) {
         (None, None, None) => Ok(None),
         (Some(body_key), Some(digest), Some(length)) => {
             let digest: Digest = digest.parse().map_err(|error| Fault::malformed(format!("body_sha256: {error}")))?;
-            if key::parse(&body_key) != Some(digest) {
-                let detail = format!("body_key is not the key of body_sha256, which is {}", key::of(&digest));
+            let claim = ClaimCheck { digest, length, encoded };
+            if claim.stored_length() > length {
+                return Err(Fault::malformed("body_encoded_bytes is more than body_bytes: such a body is stored as it is"));
+            }
+            if key::parse(&body_key) != Some((digest, claim.encoding())) {
+                let detail = format!("body_key is not the key of body_sha256, which is {}", claim.key());
                 return Err(Fault::new(FaultKind::Hostile, detail));
             }
-            Ok(Some(ClaimCheck { digest, length }))
+            Ok(Some(claim))
         }
         _ => Err(Fault::malformed("a claim check needs body_key, body_sha256 and body_bytes")),
+    }
+}
+
+/// Takes out what says that the body is not stored as it is.
+fn encoded(members: Raw<'_, '_>) -> Result<Option<Encoded>, Fault> {
+    let name: Option<String> = take(members, "body_encoding", "a string")?;
+    let digest: Option<String> = take(members, "body_encoded_sha256", "a string")?;
+    let length: Option<u64> = take(members, "body_encoded_bytes", "an integer, not negative")?;
+    match (name.as_deref().map(Encoding::of_name), digest, length) {
+        (None | Some(Some(Encoding::Identity)), None, None) => Ok(None),
+        (Some(Some(encoding @ Encoding::Zstd)), Some(digest), Some(length)) => {
+            let digest = digest.parse().map_err(|error| Fault::malformed(format!("body_encoded_sha256: {error}")))?;
+            Ok(Some(Encoded { encoding, digest, length }))
+        }
+        (Some(None), ..) => Err(Fault::malformed("body_encoding is none that is known here: identity or zstd")),
+        _ => Err(Fault::malformed("an encoded body needs body_encoding, body_encoded_sha256 and body_encoded_bytes")),
     }
 }

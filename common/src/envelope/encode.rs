@@ -3,6 +3,7 @@
 use serde_json::to_string;
 
 use super::{Content, Envelope, cover};
+use crate::body::Encoded;
 
 impl Envelope {
     /// Writes the record's value: `cover` first, then `bbox`, both null for a body without a place; members that are
@@ -54,6 +55,11 @@ impl Envelope {
             Content::Claim(claim) => {
                 member("body_key", json(&claim.key().as_ref()).as_bytes());
                 member("body_sha256", json(&claim.digest.to_string()).as_bytes());
+                if let Some(Encoded { encoding, digest, length }) = claim.encoded {
+                    member("body_encoding", json(&encoding.name()).as_bytes());
+                    member("body_encoded_sha256", json(&digest.to_string()).as_bytes());
+                    member("body_encoded_bytes", length.to_string().as_bytes());
+                }
                 member("body_bytes", claim.length.to_string().as_bytes());
             }
         }

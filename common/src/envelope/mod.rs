@@ -19,6 +19,8 @@
 //! | `deleted` | boolean, optional | the feature is gone; such an envelope needs no body, and one that it has is not read |
 //! | `geometry` or `geojson` | object | a small body: a bare geometry, or a feature or collection, byte for byte |
 //! | `body_key`, `body_sha256`, `body_bytes` | strings, integer | the claim check of a large one; `body_bytes` is the last member |
+//! | `body_encoding` | string, default `identity` | `zstd`: what is stored is the body compressed, under a key that ends in `.zst` |
+//! | `body_encoded_sha256`, `body_encoded_bytes` | string, integer | of what is stored, where that is not the body as it is |
 //!
 //! ```
 //! use geoclaim_common::{Bbox, Body, Timestamp, envelope::{Content, Envelope, Peek, peek}};

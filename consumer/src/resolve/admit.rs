@@ -1,6 +1,6 @@
 //! What bodies may take of memory and of the disk, before anything is fetched.
 
-use geoclaim_common::{Budget, ClaimCheck, Fault, FaultKind, Spool, budget::Share, limits};
+use geoclaim_common::{Budget, ClaimCheck, Fault, FaultKind, Spool, budget::Share, encoding, limits};
 
 /// What bodies may take.
 #[derive(Debug)]
@@ -48,7 +48,8 @@ impl Allowance {
         let is_spooled = self.spool.takes(claim.length);
         // Who waits for memory holds nothing that those who have it wait for.
         let files = if is_spooled { Some(self.files.take(claim.length).await) } else { None };
-        let held = if is_spooled { limits::SPOOLED_COST_BYTES } else { claim.length };
+        let decoding = claim.encoded.map_or(0, |_| claim.length.min(encoding::DECODER_BYTES));
+        let held = decoding + if is_spooled { limits::SPOOLED_COST_BYTES } else { claim.length };
         let memory = self.memory.take(held.saturating_add(applying)).await;
         Ok(Shares { memory, files })
     }
@@ -68,7 +69,7 @@ mod tests {
     #[tokio::test]
     async fn a_giant_takes_little_memory_unless_the_sink_takes_it_apart() {
         let allowance = Allowance::new(1 << 40, 400 << 20, Spool { most_bytes: 1 << 30, ..Spool::default() });
-        let giant = ClaimCheck { digest: Digest::of(b""), length: 1 << 30 };
+        let giant = ClaimCheck::new(Digest::of(b""), 1 << 30);
         let shares = allowance.admit(giant, 0).await.unwrap();
         assert_eq!(allowance.memory.free_bytes(), (400 << 20) - limits::SPOOLED_COST_BYTES);
         assert_eq!(allowance.files.free_bytes(), 0);

@@ -4,8 +4,6 @@
 //! length first, then digest. What a fault does next is the common table's decision; this module only carries it out.
 
 mod admit;
-mod fetch;
-mod room;
 
 use std::{
     collections::HashMap,
@@ -18,6 +16,7 @@ use geoclaim_common::{
     Body, ClaimCheck, Clock, Digest, Fault, FaultKind, Timestamp,
     clock::Stopwatch,
     fault::{Attempt, NextStep, RetrySettings, next_step},
+    fetch::{Keeping, fetch},
     store::Store,
     stream::Assignment,
     telemetry,
@@ -29,12 +28,12 @@ use crate::{
     report::{ConsumeCounters, add},
 };
 pub use admit::{Allowance, Shares};
-use room::Keeping;
 
 /// A verified body, with what it takes of memory and disk.
 #[derive(Debug)]
 pub struct Held {
     body: Body,
+    claim: ClaimCheck,
     _shares: Shares,
 }
 
@@ -60,7 +59,7 @@ impl BodyBytes {
     pub fn claim(&self) -> Option<ClaimCheck> {
         match self {
             Self::Inline(_) => None,
-            Self::Fetched(held) => Some(held.body.claim()),
+            Self::Fetched(held) => Some(held.claim),
         }
     }
 }
@@ -111,8 +110,8 @@ impl Resolver {
             .get_or_try_init(|| async {
                 let body = self.fetch_with_retries(claim, since, assignment).await?;
                 add(&self.counters.fetched, 1);
-                add(&self.counters.bytes_fetched, claim.length);
-                Ok::<_, Failed>(Arc::new(Held { body, _shares: shares }))
+                add(&self.counters.bytes_fetched, claim.stored_length());
+                Ok::<_, Failed>(Arc::new(Held { body, claim, _shares: shares }))
             })
             .await?;
         if held.body.claim().length != claim.length {
@@ -127,7 +126,7 @@ impl Resolver {
     /// # Errors
     /// Whatever is wrong now.
     pub async fn look(&self, claim: ClaimCheck) -> Result<(), Fault> {
-        fetch::fetch(&self.store, claim, Keeping::Nothing).await.map(drop)
+        fetch(&self.store, claim, Keeping::Nothing).await.map(drop)
     }
 
     /// Joins the flight for this digest, or begins one.
@@ -150,7 +149,7 @@ impl Resolver {
                 return Err(Fault::new(FaultKind::Fenced, "the partition has been revoked").into());
             }
             let keeping = self.allowance.spool_for(claim).map_or(Keeping::Memory, Keeping::File);
-            let fault = match fetch::fetch(&self.store, claim, keeping).await {
+            let fault = match fetch(&self.store, claim, keeping).await {
                 Ok(Some(body)) => return Ok(body),
                 Ok(None) => Fault::unavailable("nothing was kept"),
                 Err(fault) => fault,

@@ -8,10 +8,10 @@ use std::{
 
 use futures::{StreamExt as _, stream};
 use geoclaim_common::{
-    Body, ClaimCheck, Envelope, Fault, FaultKind, Timestamp,
+    ClaimCheck, Envelope, Fault, FaultKind, Timestamp,
     envelope::Content,
+    fetch::{Keeping, fetch},
     kafka::{KafkaSettings, StoredRecord, read_everything, topic_facts},
-    store::{Store, read},
 };
 use tokio::sync::mpsc;
 
@@ -93,7 +93,9 @@ pub(super) async fn findings(audit: &Audit, now: Option<Timestamp>) -> Vec<Findi
 /// Verifies bodies as they come.
 async fn verified(audit: &Audit, chosen: mpsc::Receiver<Chosen>) -> Verified {
     let chosen = stream::unfold(chosen, |mut chosen| async move { chosen.recv().await.map(|next| (next, chosen)) });
-    let outcomes = chosen.map(async |chosen: Chosen| (verify(&audit.store, chosen.claim).await, chosen)).buffered(CONCURRENCY);
+    let outcomes = chosen
+        .map(async |chosen: Chosen| (fetch(&audit.store, chosen.claim, Keeping::Nothing).await, chosen))
+        .buffered(CONCURRENCY);
     let mut outcomes = std::pin::pin!(outcomes);
     let mut verified = Verified::default();
     while let Some((outcome, chosen)) = outcomes.next().await {
@@ -123,16 +125,6 @@ impl Verified {
 fn told(Chosen { place, timestamp, claim }: &Chosen, fault: &Fault) -> String {
     let time = timestamp.map_or(String::new(), |time| format!(" of {}", time.to_rfc3339()));
     format!("{place}{time}: {} ({})", fault.kind.reason(), claim.key())
-}
-
-async fn verify(store: &Store, claim: ClaimCheck) -> Result<(), Fault> {
-    let lengthened = |fault: Fault| match fault.kind {
-        FaultKind::TooLarge => Fault::new(FaultKind::Lengthened, fault.detail),
-        _ => fault,
-    };
-    let bytes = read(store, &claim.key(), claim.length).await.map_err(lengthened)?;
-    let bytes = bytes.ok_or_else(|| Fault::new(FaultKind::Missing, format!("{} is not there", claim.key())))?;
-    Body::verify(bytes, claim).map(drop)
 }
 
 /// Reads a topic as far as the choice wants, and gives what is chosen. Blocks.

@@ -150,7 +150,8 @@ impl Publisher {
         match seen.put {
             Put::Written => {
                 add(&self.counters.bodies_written, 1);
-                add(&self.counters.bytes_stored, body.claim().length);
+                add(&self.counters.bytes_stored, body.claim().stored_length());
+                add(&self.counters.bytes_saved, body.claim().length - body.claim().stored_length());
             }
             Put::Repaired => add(&self.counters.bodies_repaired, 1),
             Put::Renewed => add(&self.counters.bodies_renewed, 1),

@@ -1,4 +1,5 @@
-//! What one body becomes: an inline record, or a body to store and a record with its claim check. Pure.
+//! What one body becomes: an inline record, or a body to store and a record with its claim check. Pure, but that what is compressed of a very
+//! large body lies in a file.
 
 use bytes::Bytes;
 use geoclaim_common::{
@@ -89,6 +90,10 @@ pub fn plan_measured(
         }
     }
     let body = sealed.unwrap_or_else(|| Body::seal(raw.bytes.clone()));
+    let body = match settings.zstd_level {
+        Some(level) => body.compressed(level, &settings.spool).map_err(|error| format!("it cannot be compressed: {error}"))?,
+        None => body,
+    };
     envelope.content = Content::Claim(body.claim());
     let mut record = record_of(&envelope);
     if record.bytes() >= limits::CLAIM_RECORD_BYTES && envelope.cells.take().is_some() {

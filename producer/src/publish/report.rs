@@ -55,6 +55,7 @@ pub struct PublishCounters {
     pub bodies_renewed: AtomicU64,
     pub bytes_read: AtomicU64,
     pub bytes_stored: AtomicU64,
+    pub bytes_saved: AtomicU64,
 }
 
 /// Adds to a counter.
@@ -89,6 +90,8 @@ pub struct PublishReport {
     pub bytes_read: u64,
     /// Bytes of the objects created.
     pub bytes_stored: u64,
+    /// How many bytes less that is than their bodies have, since they are compressed.
+    pub bytes_saved: u64,
     /// Whether the run was stopped before the end of its input: the rest was not read.
     pub interrupted: bool,
     /// Wall-clock time.
@@ -125,6 +128,7 @@ impl PublishCounters {
             bodies_renewed: get(&self.bodies_renewed),
             bytes_read: get(&self.bytes_read),
             bytes_stored: get(&self.bytes_stored),
+            bytes_saved: get(&self.bytes_saved),
             interrupted: false,
             seconds,
         }

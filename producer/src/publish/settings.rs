@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use geoclaim_common::{Fault, Spool, extent::MeasureOptions, fault::RetrySettings, limits, retention::Timing};
+use geoclaim_common::{Fault, Spool, encoding, extent::MeasureOptions, fault::RetrySettings, limits, retention::Timing};
 
 use crate::{
     identity::IdRule,
@@ -27,6 +27,8 @@ pub struct PublishSettings {
     pub inline_limit_bytes: usize,
     /// The largest body.
     pub body_bytes: u64,
+    /// The level at which stored bodies are compressed with Zstandard, 1 to 19; `None` stores them as they are.
+    pub zstd_level: Option<i32>,
     /// How many bytes of bodies may be in flight, beside the one being read.
     pub in_flight_bytes: u64,
     /// Where bodies are kept that are larger than memory is to hold; their bytes are not counted as in flight.
@@ -56,6 +58,7 @@ impl Default for PublishSettings {
             measure: MeasureOptions { cover_bytes: limits::COVER_BYTES, ..MeasureOptions::default() },
             inline_limit_bytes: limits::INLINE_RECORD_BYTES,
             body_bytes: limits::BODY_BYTES,
+            zstd_level: None,
             in_flight_bytes: limits::PUBLISH_IN_FLIGHT_BYTES,
             spool: Spool::default(),
             concurrency: 16,
@@ -76,6 +79,9 @@ impl PublishSettings {
     pub fn validate(&self, max_message_bytes: Option<usize>) -> Result<(), Fault> {
         if self.run.is_empty() || self.concurrency == 0 || self.in_flight_bytes == 0 || self.body_bytes == 0 {
             return Err(Fault::configuration("the run's name and the limits must not be empty or zero"));
+        }
+        if self.zstd_level.is_some_and(|level| !encoding::LEVELS.contains(&level)) {
+            return Err(Fault::configuration(format!("levels of Zstandard are {:?}", encoding::LEVELS)));
         }
         if self.inline_limit_bytes < limits::CLAIM_RECORD_BYTES {
             let detail = format!(

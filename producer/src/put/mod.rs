@@ -4,7 +4,7 @@
 //! create sends or writes all of it before the store says that the key is taken. `AlreadyExists` and `Precondition` are not
 //! believed: stores answer 409 for a conflict with nothing there, and a retry can meet its own write. Only a HEAD that shows
 //! the right size counts. An object of another size is half-written or wrong, and is repaired by overwriting it with the same
-//! bytes.
+//! bytes; a compressed one may also have been made by another library or level, and does as well afterwards.
 //!
 //! A very large body is put in parts, for which stores have no condition: after a HEAD that did not find it, it is written
 //! whatever has come meanwhile. That is harmless, since nothing but the same bytes belongs under its key.
@@ -157,7 +157,8 @@ impl Putter {
     /// there.
     async fn attempt(&self, attempt: &mut Attempt<'_>) -> Result<Option<Seen>, Fault> {
         attempt.made = Made::Found;
-        let looks_first = attempt.body.claim().length >= limits::LOOK_FIRST_BYTES || self.meets_known.load(Ordering::Relaxed);
+        let looks_first =
+            attempt.body.claim().stored_length() >= limits::LOOK_FIRST_BYTES || self.meets_known.load(Ordering::Relaxed);
         let mut found = if looks_first { self.look(attempt.body).await? } else { None };
         if found.is_none() {
             self.create(attempt).await?;
@@ -197,8 +198,8 @@ impl Putter {
     /// Judges an object. One that is not reliable as it is has been written again, or waited for, when this returns.
     async fn is_reliable(&self, meta: &ObjectMeta, agreed: &Agreed, attempt: &mut Attempt<'_>) -> Result<bool, Fault> {
         let claim = attempt.body.claim();
-        if meta.size != claim.length {
-            telemetry::body_repaired(&claim.key(), meta.size, claim.length);
+        if meta.size != claim.stored_length() {
+            telemetry::body_repaired(&claim.key(), meta.size, claim.stored_length());
             self.write(attempt.body, PutMode::Overwrite).await.map_err(|error| fault_of(&error))?;
             (attempt.made, attempt.put) = (Made::Rewrote, Put::Repaired);
             return Ok(false);
@@ -228,10 +229,10 @@ impl Putter {
     }
 
     async fn write(&self, body: &Body, mode: PutMode) -> object_store::Result<()> {
-        if body.claim().length >= limits::PUT_IN_PARTS_BYTES {
+        if body.claim().stored_length() >= limits::PUT_IN_PARTS_BYTES {
             return parts::write(&self.store, body).await;
         }
-        let payload = PutPayload::from_bytes(body.bytes().clone());
+        let payload = PutPayload::from_bytes(body.stored().clone());
         self.store.put_opts(&body.claim().key(), payload, mode.into()).await.map(drop)
     }
 

@@ -20,11 +20,11 @@ pub(super) async fn write(store: &Store, body: &Body) -> object_store::Result<()
 }
 
 async fn send(upload: &mut dyn MultipartUpload, body: &Body) -> object_store::Result<()> {
-    let starts = (0..body.bytes().len()).step_by(limits::PART_BYTES);
+    let starts = (0..body.stored().len()).step_by(limits::PART_BYTES);
     // Begun one by one, for they are numbered as they begin.
     let parts = starts.map(|start| {
-        let end = body.bytes().len().min(start + limits::PART_BYTES);
-        upload.put_part(PutPayload::from_bytes(body.bytes().slice(start..end)))
+        let end = body.stored().len().min(start + limits::PART_BYTES);
+        upload.put_part(PutPayload::from_bytes(body.stored().slice(start..end)))
     });
     stream::iter(parts).buffered(AT_ONCE).try_collect::<()>().await?;
     upload.complete().await.map(drop)

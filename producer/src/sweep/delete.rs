@@ -41,7 +41,7 @@ pub(super) async fn delete(
 
 async fn one(sweep: &Sweep, body: &Body, (clock, boundary): (&StoreClock, Duration), pace: &Pace) -> Result<(), Fault> {
     let Sweep { store, deleter, settings, counters, .. } = sweep;
-    let path = key::of(&body.digest);
+    let path = key::encoded(&body.digest, body.encoding);
     // Of both requests, so that nothing comes between them.
     pace.wait().await;
     pace.wait().await;

@@ -169,9 +169,9 @@ impl Sweep {
             }
             seen += 1;
             match key::parse(meta.location.as_ref()) {
-                Some(digest) => {
+                Some((digest, encoding)) => {
                     let modified = Timestamp::from_millis(meta.last_modified.timestamp_millis());
-                    spill.body(&Body { digest, modified, size: meta.size })?;
+                    spill.body(&Body { digest, encoding, modified, size: meta.size })?;
                     self.counters.listed(meta.size);
                 }
                 None => self.counters.ignored(),

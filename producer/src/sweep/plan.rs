@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use futures::TryStreamExt as _;
 use geoclaim_common::{
-    Digest, Fault, Timestamp,
+    Digest, Encoding, Fault, Timestamp,
     retention::Timing,
     store::{Store, fault_of, read},
 };
@@ -29,6 +29,9 @@ const MOST_BYTES: u64 = 256 << 20;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry {
     digest: String,
+    /// Of an encoded form, its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
     modified_ms: i64,
     bytes: u64,
     /// When no reference was found for the first time.
@@ -75,7 +78,7 @@ impl<'a> Plan<'a> {
         for shard in 0..SHARDS {
             let before = self.read(shard).await?;
             let since = |body: &Body| {
-                let entry = before.get(&body.digest)?;
+                let entry = before.get(&(body.digest, body.encoding))?;
                 let is_same = entry.modified_ms == body.modified.as_millis() && entry.bytes == body.size;
                 is_same.then(|| Timestamp::from_millis(entry.since_ms))
             };
@@ -95,6 +98,7 @@ impl<'a> Plan<'a> {
                 }
                 entries.push(Entry {
                     digest: body.digest.to_string(),
+                    encoding: Some(body.encoding).filter(|form| *form != Encoding::Identity).map(|form| form.name().to_owned()),
                     modified_ms: body.modified.as_millis(),
                     bytes: body.size,
                     since_ms: since.unwrap_or(now).as_millis(),
@@ -106,7 +110,7 @@ impl<'a> Plan<'a> {
         Ok(ripe)
     }
 
-    async fn read(&self, shard: usize) -> Result<HashMap<Digest, Entry>, Fault> {
+    async fn read(&self, shard: usize) -> Result<HashMap<(Digest, Encoding), Entry>, Fault> {
         if !self.there[shard] {
             return Ok(HashMap::new());
         }
@@ -117,7 +121,11 @@ impl<'a> Plan<'a> {
             Fault::configuration(format!("{path} in the store is no plan of a sweep ({what}): delete it, and plan anew"))
         };
         let entries: Vec<Entry> = serde_json::from_slice(&text).map_err(|error| told(&error))?;
-        let keyed = |entry: Entry| Ok((entry.digest.parse().map_err(|_| told(&"no digest"))?, entry));
+        let keyed = |entry: Entry| {
+            let digest = entry.digest.parse().map_err(|_| told(&"no digest"))?;
+            let encoding = entry.encoding.as_deref().map_or(Some(Encoding::Identity), Encoding::of_name);
+            Ok(((digest, encoding.ok_or_else(|| told(&"an unknown encoding"))?), entry))
+        };
         entries.into_iter().map(keyed).collect()
     }
 

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use geoclaim_common::{Digest, Fault, Timestamp};
+use geoclaim_common::{Digest, Encoding, Fault, Timestamp};
 
 /// How many files, one for each first byte.
 pub(super) const SHARDS: usize = 256;
@@ -18,12 +18,13 @@ const BUFFER_BYTES: usize = 8 << 10;
 
 const REFERENCE_BYTES: usize = 8;
 
-const BODY_BYTES: usize = 32 + 8 + 8;
+const BODY_BYTES: usize = 32 + 8 + 8 + 1;
 
 /// A body as a listing has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Body {
     pub(super) digest: Digest,
+    pub(super) encoding: Encoding,
     pub(super) modified: Timestamp,
     pub(super) size: u64,
 }
@@ -96,7 +97,8 @@ impl Body {
         let mut bytes = [0; BODY_BYTES];
         bytes[..32].copy_from_slice(self.digest.as_bytes());
         bytes[32..40].copy_from_slice(&self.modified.as_millis().to_le_bytes());
-        bytes[40..].copy_from_slice(&self.size.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.size.to_le_bytes());
+        bytes[48] = u8::from(self.encoding == Encoding::Zstd);
         bytes
     }
 
@@ -104,9 +106,10 @@ impl Body {
         let (mut digest, mut modified, mut size) = ([0; 32], [0; 8], [0; 8]);
         digest.copy_from_slice(&bytes[..32]);
         modified.copy_from_slice(&bytes[32..40]);
-        size.copy_from_slice(&bytes[40..]);
+        size.copy_from_slice(&bytes[40..48]);
+        let encoding = if bytes[48] == 1 { Encoding::Zstd } else { Encoding::Identity };
         let modified = Timestamp::from_millis(i64::from_le_bytes(modified));
-        Self { digest: Digest::from_bytes(digest), modified, size: u64::from_le_bytes(size) }
+        Self { digest: Digest::from_bytes(digest), encoding, modified, size: u64::from_le_bytes(size) }
     }
 }
 
@@ -161,7 +164,12 @@ mod tests {
     fn what_is_spilled_is_found_again_and_no_reference_is_missed() {
         let mut spill = Spill::new(None).unwrap();
         let digest = |n: u32| Digest::of(&n.to_le_bytes());
-        let body = |n| Body { digest: digest(n), modified: Timestamp::from_millis(-i64::from(n)), size: n.into() };
+        let body = |n| Body {
+            digest: digest(n),
+            encoding: Encoding::default(),
+            modified: Timestamp::from_millis(-i64::from(n)),
+            size: n.into(),
+        };
         for n in 0..5_000 {
             spill.body(&body(n)).unwrap();
             for _ in 0..n % 3 {

@@ -7,6 +7,7 @@ use geo::BoundingRect as _;
 use geoclaim_common::{
     Body, Digest,
     clock::SystemClock,
+    encoding,
     kafka::{EmbeddedBroker, KafkaSink},
     store::{self, LocalDirectory},
 };
@@ -33,36 +34,47 @@ pub(crate) fn print() {
     let broker = EmbeddedBroker::start().unwrap();
     broker.create_topic(TOPIC, 4).unwrap();
     let bytes = std::fs::read(&countries).unwrap();
-    let [mut raw, mut ours, mut again, mut plain] = [const { Vec::new() }; 4];
+    let [mut raw, mut ours, mut again, mut compressed, mut plain] = [const { Vec::new() }; 5];
+    let mut shorter = (0, 0);
     for _ in 0..RUNS {
         let folder = tempfile::tempdir().unwrap();
         raw.push(timed(|| Digest::of(&bytes)).1);
-        let (report, seconds) = timed(|| runtime.block_on(publish(&countries, folder.path(), &broker)));
+        let (report, seconds) = timed(|| runtime.block_on(publish(&countries, folder.path(), (&broker, None))));
         assert_eq!((report.published, report.failed, report.rejected), (250, 0, 0));
         ours.push(seconds);
-        let (report, seconds) = timed(|| runtime.block_on(publish(&countries, folder.path(), &broker)));
+        let (report, seconds) = timed(|| runtime.block_on(publish(&countries, folder.path(), (&broker, None))));
         assert_eq!((report.published, report.bodies_written), (250, 0));
         again.push(seconds);
         let folder = tempfile::tempdir().unwrap();
+        let (report, seconds) = timed(|| runtime.block_on(publish(&countries, folder.path(), (&broker, Some(encoding::LEVEL)))));
+        shorter = (report.bytes_stored, report.bytes_saved);
+        compressed.push(seconds);
+        let folder = tempfile::tempdir().unwrap();
         plain.push(timed(|| plainly(&countries, folder.path(), &broker)).1);
     }
-    let [raw, ours, again, plain] = [raw, ours, again, plain].map(median);
+    let [raw, ours, again, compressed, plain] = [raw, ours, again, compressed, plain].map(median);
     let megabytes = bytes.len() as f64 / 1e6;
     println!(
         "publish of {megabytes:.0} MB to a local directory (fsync) and the embedded broker, medians of {RUNS} alternating runs"
     );
     println!("{:<26} {:>8} {:>10} {:>10}", "", "seconds", "MB/s", "ratio");
-    for (name, seconds) in
-        [("raw SHA-256", raw), ("geoclaim", ours), ("geoclaim, bodies there", again), ("plain geojson + geo", plain)]
-    {
+    for (name, seconds) in [
+        ("raw SHA-256", raw),
+        ("geoclaim", ours),
+        ("geoclaim, bodies there", again),
+        ("geoclaim --encode zstd", compressed),
+        ("plain geojson + geo", plain),
+    ] {
         println!("{name:<26} {seconds:>8.2} {:>10.0} {:>10.2}", megabytes / seconds, raw / seconds);
     }
+    let (stored, saved) = shorter;
+    println!("zstd stores {stored} bytes of {}, a factor of {:.2}", stored + saved, (stored + saved) as f64 / stored as f64);
     println!("geoclaim is {:.1} times as fast as the plain implementation", plain / ours);
 }
 
-async fn publish(countries: &Path, folder: &Path, broker: &EmbeddedBroker) -> PublishReport {
+async fn publish(countries: &Path, folder: &Path, (broker, zstd_level): (&EmbeddedBroker, Option<i32>)) -> PublishReport {
     let publisher = Publisher {
-        settings: PublishSettings { id_rule: IdRule::Property("A3".into()), ..PublishSettings::default() },
+        settings: PublishSettings { id_rule: IdRule::Property("A3".into()), zstd_level, ..PublishSettings::default() },
         store: store::open(folder.to_str().unwrap(), LocalDirectory::Create).unwrap(),
         sink: Arc::new(KafkaSink::open(&broker.settings(), TOPIC, 1 << 20).unwrap()),
         clock: Arc::new(SystemClock),

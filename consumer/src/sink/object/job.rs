@@ -47,8 +47,9 @@ impl Job {
     /// version of the pipeline, and nothing else. An inline body has the key that it would be stored under.
     pub(super) fn new(store: &str, state: &State, (area, area_sha256): (&Arc<str>, Digest), parameters: &Parameters) -> Self {
         let bytes = state.body.bytes();
-        let inline = || ClaimCheck { digest: Digest::of(bytes), length: bytes.len() as u64 };
-        let source = state.body.claim().unwrap_or_else(inline);
+        let inline = || ClaimCheck::new(Digest::of(bytes), bytes.len() as u64);
+        // However it is stored, the output is the same.
+        let source = ClaimCheck { encoded: None, ..state.body.claim().unwrap_or_else(inline) };
         let body_key = source.key();
         let named = Named {
             pipeline: PIPELINE,
