@@ -1,12 +1,12 @@
 //! Which cells of a raster are worth their bits: a tree that is split first where most of a cell is empty.
 
-use std::collections::HashSet;
+use std::collections::VecDeque;
 
 use super::{
     coder::Encoder,
-    order::order,
-    pyramid::{Cell, Cells, Pyramid, quarters},
-    raster::{PlaceHasher, Raster},
+    order::{Candidate, Candidates, Quarter},
+    pyramid::Pyramid,
+    raster::Raster,
     walk::{Roots, State, walk},
 };
 use crate::Bbox;
@@ -35,13 +35,13 @@ pub(super) fn choose(mut raster: Raster, bbox: &Bbox, room: usize) -> Option<Vec
     if pyramid.share(roots) > FULL_SHARE {
         return None;
     }
-    let order = order(&pyramid, roots);
-    let rank: Cells<usize> = order.iter().enumerate().map(|(rank, cell)| (*cell, rank)).collect();
+    let candidates = Candidates::of(&pyramid, roots);
+    let ranks = candidates.ranks();
     let (mut best, mut best_splits) = (None, 0);
-    let mut too_many = order.len() + 1;
-    let mut splits = order.len().min((room as f64 * SPLITS_PER_BYTE) as usize);
+    let mut too_many = ranks.len() + 1;
+    let mut splits = ranks.len().min((room as f64 * SPLITS_PER_BYTE) as usize);
     for _ in 0..ATTEMPTS {
-        let text = write(&pyramid, roots, &Kept::new(&pyramid, &rank, splits, roots));
+        let text = write(&candidates, roots, &Kept::new(&candidates, &ranks, splits));
         let length = text.len().max(1);
         if text.len() <= room {
             (best, best_splits) = (Some(text), splits);
@@ -64,18 +64,18 @@ fn roots_of(bbox: &Bbox, finest: i8) -> Option<Roots> {
 }
 
 /// Writes the tree: kind, level of the roots, deepest level, and the coded cells.
-fn write(pyramid: &Pyramid, roots: Roots, kept: &Kept) -> Vec<u8> {
+fn write(candidates: &Candidates, roots: Roots, kept: &Kept) -> Vec<u8> {
     let deepest = kept.deepest.unwrap_or(roots.level);
     let mut coder = Encoder::new(vec![super::KIND, roots.level as u8, deepest as u8]);
-    let state = |level, column, row| {
-        let cell = (level, column, row);
-        if kept.splits.contains(&cell) {
+    // The walk asks level by level, for the quarters of what was split in the order of their wholes.
+    let mut next: VecDeque<Quarter> = candidates.roots.iter().copied().collect();
+    let state = || match next.pop_front() {
+        Some(Quarter::Candidate(split)) if kept.splits[split] => {
+            next.extend(candidates.all[split].quarters);
             State::Split
-        } else if pyramid.marked(cell) == 0 {
-            State::Empty
-        } else {
-            State::Full
         }
+        Some(Quarter::Candidate(_) | Quarter::Marked) => State::Full,
+        Some(Quarter::Empty) | None => State::Empty,
     };
     match walk(roots, deepest, &mut coder, state) {
         Some(_) => coder.finish(),
@@ -85,29 +85,31 @@ fn write(pyramid: &Pyramid, roots: Roots, kept: &Kept) -> Vec<u8> {
 
 /// The splits that are made: those that lead to an empty cell.
 struct Kept {
-    splits: HashSet<Cell, PlaceHasher>,
+    splits: Vec<bool>,
     deepest: Option<i8>,
 }
 
 impl Kept {
-    fn new(pyramid: &Pyramid, rank: &Cells<usize>, most: usize, roots: Roots) -> Self {
-        let mut kept = Self { splits: HashSet::default(), deepest: None };
-        for cell in roots.cells() {
-            kept.visit(pyramid, rank, most, cell);
+    fn new(candidates: &Candidates, ranks: &[usize], most: usize) -> Self {
+        let mut kept = Self { splits: vec![false; ranks.len()], deepest: None };
+        for root in &candidates.roots {
+            kept.visit(candidates, ranks, most, *root);
         }
         kept
     }
 
     /// Returns whether the cell is empty or leads to an empty one.
-    fn visit(&mut self, pyramid: &Pyramid, rank: &Cells<usize>, most: usize, cell: Cell) -> bool {
-        if rank.get(&cell).is_none_or(|rank| *rank >= most) {
-            return pyramid.marked(cell) == 0;
-        }
+    fn visit(&mut self, candidates: &Candidates, ranks: &[usize], most: usize, cell: Quarter) -> bool {
+        let split = match cell {
+            Quarter::Candidate(split) if ranks[split] < most => split,
+            _ => return cell == Quarter::Empty,
+        };
+        let Candidate { level, quarters, .. } = candidates.all[split];
         // Each quarter is visited, whatever the others lead to.
-        let useful = quarters(cell).map(|quarter| self.visit(pyramid, rank, most, quarter)).contains(&true);
+        let useful = quarters.map(|quarter| self.visit(candidates, ranks, most, quarter)).contains(&true);
         if useful {
-            self.splits.insert(cell);
-            self.deepest = self.deepest.max(Some(cell.0 + 1));
+            self.splits[split] = true;
+            self.deepest = self.deepest.max(Some(level + 1));
         }
         useful
     }

@@ -3,12 +3,33 @@
 /// Crossings are merged when so many have come since the last time.
 const MERGED_AFTER: usize = 1 << 14;
 
-/// An edge crosses the southern side of a row, within a column: northward (1) or southward (-1).
+/// Edges cross the southern side of a row, within a column: so many more northward than southward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Crossing {
-    pub(super) row: i64,
-    pub(super) column: i64,
-    pub(super) delta: i64,
+struct Crossing {
+    /// The row and the column, so that the order is by row and then by column.
+    place: u64,
+    delta: i32,
+}
+
+/// How many bits of a place are its column's: of 2²⁰ a degree, for many turns of the Earth.
+const COLUMN_BITS: u32 = 34;
+
+/// What is added to a column, so that it is not negative; rows are within 2²⁸ and take half of what bits are left.
+const COLUMN_ZERO: i64 = 1 << (COLUMN_BITS - 1);
+const ROW_ZERO: i64 = 1 << 29;
+
+impl Crossing {
+    fn new(row: i64, column: i64, delta: i32) -> Self {
+        Self { place: ((row + ROW_ZERO) << COLUMN_BITS | (column + COLUMN_ZERO)) as u64, delta }
+    }
+
+    fn row(self) -> i64 {
+        (self.place >> COLUMN_BITS) as i64 - ROW_ZERO
+    }
+
+    fn column(self) -> i64 {
+        (self.place & ((1 << COLUMN_BITS) - 1)) as i64 - COLUMN_ZERO
+    }
 }
 
 /// The crossings of one or more rings.
@@ -19,9 +40,23 @@ pub(super) struct Crossings {
 }
 
 impl Crossings {
-    pub(super) fn push(&mut self, crossing: Crossing) {
-        self.all.push(crossing);
-        self.bound();
+    /// Adds the crossing of an edge, northward (1) or southward (-1).
+    #[inline]
+    pub(super) fn push(&mut self, row: i64, column: i64, delta: i32) {
+        let crossing = Crossing::new(row, column, delta);
+        match self.all.last_mut() {
+            // An edge that comes back the same way.
+            Some(last) if last.place == crossing.place => {
+                last.delta += delta;
+                if last.delta == 0 {
+                    self.all.pop();
+                }
+            }
+            _ => {
+                self.all.push(crossing);
+                self.bound();
+            }
+        }
     }
 
     /// Adds those of a ring, and leaves `ring` empty.
@@ -39,9 +74,9 @@ impl Crossings {
     /// Brings crossings to a level that is coarser by `shift`; those of sides that it does not have fall away.
     pub(super) fn coarsen(&mut self, shift: i8) {
         self.all.retain_mut(|crossing| {
-            let stays = crossing.row & ((1 << shift) - 1) == 0;
-            (crossing.row, crossing.column) = (crossing.row >> shift, crossing.column >> shift);
-            stays
+            let (row, column) = (crossing.row(), crossing.column());
+            *crossing = Crossing::new(row >> shift, column >> shift, crossing.delta);
+            row & ((1 << shift) - 1) == 0
         });
         self.merge();
     }
@@ -54,9 +89,9 @@ impl Crossings {
     }
 
     fn merge(&mut self) {
-        self.all.sort_unstable();
+        self.all.sort();
         self.all.dedup_by(|next, kept| {
-            let same = (next.row, next.column) == (kept.row, kept.column);
+            let same = next.place == kept.place;
             if same {
                 kept.delta += next.delta;
             }
@@ -74,10 +109,11 @@ impl Crossings {
         for pair in self.all.windows(2) {
             let [west, east] = [pair[0], pair[1]];
             winding += west.delta;
-            if west.row != east.row {
+            let row = west.row();
+            if row != east.row() {
                 winding = 0;
-            } else if winding != 0 && east.column - west.column > 1 {
-                spans.push(Span { row: west.row, from: west.column + 1, to: east.column - 1 });
+            } else if winding != 0 && east.place - west.place > 1 {
+                spans.push(Span { row, from: west.column() + 1, to: east.column() - 1 });
             }
         }
         self.clear();

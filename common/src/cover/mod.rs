@@ -191,7 +191,7 @@ fn read(bbox: &Bbox, text: &[u8]) -> Result<Tree, NotCells> {
     if roots.count() > walk::MOST_ROOTS {
         return Err(NotCells("there are too many roots"));
     }
-    walk(roots, deepest, &mut Decoder::new(coded), |_, _, _| State::Open).ok_or(NotCells("there are too many cells"))
+    walk(roots, deepest, &mut Decoder::new(coded), || State::Open).ok_or(NotCells("there are too many cells"))
 }
 
 #[cfg(test)]

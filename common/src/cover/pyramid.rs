@@ -12,7 +12,7 @@ use crate::Bbox;
 pub(super) type Cell = (i8, i32, i32);
 
 /// Something for each of some cells.
-pub(super) type Cells<T> = HashMap<Cell, T, PlaceHasher>;
+type Cells<T> = HashMap<Cell, T, PlaceHasher>;
 
 /// How many cells of the raster are marked in each cell of each coarser level, within the box.
 pub(super) struct Pyramid {
@@ -100,12 +100,6 @@ impl Pyramid {
         u32::try_from(overlap(column, self.columns) * overlap(row, self.rows)).unwrap_or(u32::MAX)
     }
 
-    /// Returns how many cells of the raster are empty in a cell; `None` when all are.
-    pub(super) fn vacant(&self, cell: Cell) -> Option<u32> {
-        let marked = self.marked(cell);
-        (marked > 0).then(|| self.all(cell).saturating_sub(marked))
-    }
-
     pub(super) fn share(&self, roots: Roots) -> f64 {
         let (marked, all) = roots
             .cells()
@@ -113,9 +107,9 @@ impl Pyramid {
         marked / all
     }
 
-    /// Tells whether a cell can be split.
-    pub(super) fn can_split(&self, cell: Cell) -> bool {
-        cell.0 < self.level && self.vacant(cell).is_some_and(|vacant| vacant > 0)
+    /// Tells whether a cell consists of more than one of the raster.
+    pub(super) fn is_divided(&self, cell: Cell) -> bool {
+        cell.0 < self.level
     }
 }
 

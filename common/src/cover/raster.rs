@@ -43,11 +43,32 @@ impl Raster {
     }
 
     /// Marks the columns `from` to `to` of a row, all of `level`, which is that of the raster or a finer one.
+    #[inline]
     pub(super) fn mark(&mut self, level: i8, row: i64, from: i64, to: i64) {
+        // Most of what is marked lies in the tile that was marked last.
+        let (tile_column, tile_row) = self.current.0;
+        let [tile_column, tile_row] = [tile_column, tile_row].map(i64::from);
+        let is_current = from >> 3 == tile_column && to >> 3 == tile_column && row >> 3 == tile_row;
+        if is_current && level == self.level && self.is_folded(from, to) {
+            self.current.1 |= columns(from & 7, to & 7) << (8 * (row & 7));
+            return;
+        }
+        self.mark_elsewhere(level, row, from, to);
+    }
+
+    /// Tells whether columns lie on the Earth as they are, and not at ±180.
+    #[inline]
+    fn is_folded(&self, from: i64, to: i64) -> bool {
+        let half = 180 << self.level;
+        from > -half && to < half
+    }
+
+    #[inline(never)]
+    fn mark_elsewhere(&mut self, level: i8, row: i64, from: i64, to: i64) {
         let shift = level - self.level;
         let (row, from, to) = (row >> shift, from >> shift, to >> shift);
         let half = 180 << self.level;
-        if from > -half && to < half {
+        if self.is_folded(from, to) {
             return self.mark_folded(row, from, to);
         }
         if to - from >= 2 * half - 1 {
@@ -69,13 +90,12 @@ impl Raster {
         for tile in from >> 3..=to >> 3 {
             let first = from.max(tile << 3) & 7;
             let last = to.min((tile << 3) + 7) & 7;
-            let columns = (0xFF_u64 >> (7 - last)) & (0xFF << first);
             let key = (tile as i32, (row >> 3) as i32);
             if key != self.current.0 {
                 self.flush();
                 self.current.0 = key;
             }
-            self.current.1 |= columns << (8 * (row & 7));
+            self.current.1 |= columns(first, last) << (8 * (row & 7));
         }
     }
 
@@ -85,6 +105,12 @@ impl Raster {
             *self.tiles.entry(key).or_default() |= bits;
         }
         self.current.1 = 0;
+    }
+
+    /// Tells whether the tiles are within their bound.
+    #[inline]
+    pub(super) fn fits(&self) -> bool {
+        self.tiles.len() <= MOST_TILES
     }
 
     /// Lowers the level until the tiles are within their bound again.
@@ -111,6 +137,12 @@ impl Raster {
         self.flush();
         self.tiles
     }
+}
+
+/// Returns the bits of columns of a tile, ends included, in its southernmost row.
+#[inline]
+fn columns(first: i64, last: i64) -> u64 {
+    (0xFF_u64 >> (7 - last)) & (0xFF << first)
 }
 
 /// Returns a tile's cells in fours, in the south-western quarter of a tile.

@@ -6,15 +6,18 @@
 //! so crossings survive when the raster grows coarser.
 
 use super::{
-    fill::{Crossing, Crossings, inside},
+    fill::{Crossings, inside},
     raster::Raster,
 };
 
 /// An edge that spans more cells than this makes the raster coarser first.
 const MOST_CELLS_OF_AN_EDGE: f64 = 1_024.0;
 
+/// A raster of more cells across the body is made coarser.
+const MOST_CELLS_ACROSS: f64 = 8_192.0;
+
 /// Marks that a trace may make before the raster is made coarser, at first and after that.
-const FIRST_MARKS: i64 = 30_000;
+const FIRST_MARKS: i64 = 8_000;
 const FURTHER_MARKS: i64 = 4_000;
 
 /// Positions that allow one mark more, so that drawing stays cheap beside reading.
@@ -41,6 +44,8 @@ pub(crate) struct Trace {
     rings: usize,
     /// What is left of the marks, in twelfths of one.
     allowance: i64,
+    /// West, south, east and north of all that was met.
+    bounds: [f64; 4],
 }
 
 impl Trace {
@@ -59,6 +64,7 @@ impl Trace {
             holes: Crossings::default(),
             rings: 0,
             allowance: FIRST_MARKS * POSITIONS_A_MARK,
+            bounds: [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY],
         }
     }
 
@@ -72,7 +78,8 @@ impl Trace {
 
     /// Takes a position that stands alone.
     pub(crate) fn point(&mut self, x: f64, y: f64) {
-        self.enter([x, y]);
+        self.reach([x, y]);
+        self.mark_cell([x, y]);
         self.fit();
     }
 
@@ -108,13 +115,18 @@ impl Trace {
         if self.is_given_up {
             return;
         }
+        self.reach(to);
         match self.first {
-            None => self.first = Some(to),
+            None => {
+                self.first = Some(to);
+                self.mark_cell(to);
+            }
+            // It marks the cells of both its ends.
             Some(_) => self.edge(self.at, to),
         }
         self.at = to;
-        self.enter(to);
         self.fit();
+        self.enter(to);
     }
 
     /// Ends a line string.
@@ -166,15 +178,45 @@ impl Trace {
         (!self.is_given_up).then_some(self.raster)
     }
 
+    /// Takes note of how far the body reaches: cells that are small beside that tell nothing that a cover has room for.
+    fn reach(&mut self, [x, y]: [f64; 2]) {
+        let [west, south, east, north] = self.bounds;
+        if x >= west && x <= east && y >= south && y <= north {
+            return;
+        }
+        let bounds = [west.min(x), south.min(y), east.max(x), north.max(y)];
+        self.bounds = bounds;
+        let across = (bounds[2] - bounds[0]).max(bounds[3] - bounds[1]);
+        if across * self.scale <= MOST_CELLS_ACROSS {
+            return;
+        }
+        let level = self.raster.level();
+        while across * scale_of(self.raster.level()) > MOST_CELLS_ACROSS && self.raster.coarsen() {}
+        self.follow(level);
+    }
+
+    fn mark_cell(&mut self, [x, y]: [f64; 2]) {
+        let column = floor(x * self.scale);
+        self.raster.mark(self.raster.level(), floor(y * self.scale), column, column);
+    }
+
+    /// Takes note of the cell that a position lies in.
     fn enter(&mut self, [x, y]: [f64; 2]) {
         let (column, row) = (floor(x * self.scale), floor(y * self.scale));
-        self.raster.mark(self.raster.level(), row, column, column);
         // The scale is a power of two, so that nothing is lost.
         let side = 1.0 / self.scale;
         self.cell = [column, row, column + 1, row + 1].map(|edge| edge as f64 * side);
     }
 
+    #[inline]
     fn fit(&mut self) {
+        if self.allowance < 0 || !self.raster.fits() {
+            self.shrink();
+        }
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
         let level = self.raster.level();
         self.raster.fit();
         self.economise();
@@ -202,9 +244,11 @@ impl Trace {
 
     fn edge(&mut self, from: [f64; 2], to: [f64; 2]) {
         let longest = (to[0] - from[0]).abs().max((to[1] - from[1]).abs());
-        let level = self.raster.level();
-        while longest * scale_of(self.raster.level()) > MOST_CELLS_OF_AN_EDGE && self.raster.coarsen() {}
-        self.follow(level);
+        if longest * self.scale > MOST_CELLS_OF_AN_EDGE {
+            let level = self.raster.level();
+            while longest * scale_of(self.raster.level()) > MOST_CELLS_OF_AN_EDGE && self.raster.coarsen() {}
+            self.follow(level);
+        }
         let ([u0, v0], [u1, v1]) = (from.map(|degrees| degrees * self.scale), to.map(|degrees| degrees * self.scale));
         let (delta, [low_u, low_v], [high_u, high_v]) = if v0 <= v1 { (1, [u0, v0], [u1, v1]) } else { (-1, [u1, v1], [u0, v0]) };
         let (west, east) = (u0.min(u1), u0.max(u1));
@@ -219,7 +263,7 @@ impl Trace {
                 let crossing = low_u + (side - low_v) / (high_v - low_v) * (high_u - low_u);
                 let crossing = crossing.clamp(west, east);
                 if self.in_ring {
-                    self.ring.push(Crossing { row: row + 1, column: floor(crossing), delta });
+                    self.ring.push(row + 1, floor(crossing), delta);
                 }
                 crossing
             };

@@ -77,18 +77,19 @@ pub(super) struct Tree {
     pub(super) roots: u32,
 }
 
-/// Walks a tree whose cells are decided by `given`, of which a reader's coder takes no notice. Cells of `deepest` are
+/// Walks a tree whose cells are decided by `given`, one after the other in the order of the walk, of which a reader's coder
+/// takes no notice. Cells of `deepest` are
 /// not split. `None` when there are more cells than any writer makes.
-pub(super) fn walk(roots: Roots, deepest: i8, coder: &mut impl Coder, given: impl Fn(i8, i32, i32) -> State) -> Option<Tree> {
+pub(super) fn walk(roots: Roots, deepest: i8, coder: &mut impl Coder, mut given: impl FnMut() -> State) -> Option<Tree> {
     let mut tree = plant(roots);
     let mut models = [[Model::NEW; 25]; 3];
     let mut level = 1..tree.nodes.len();
     while !level.is_empty() {
         for at in level.clone() {
-            let Node { level, column, row, neighbours, .. } = tree.nodes[at];
+            let Node { level, neighbours, .. } = tree.nodes[at];
             let count = |state| neighbours.iter().filter(|id| tree.nodes[**id as usize].state == state).count();
             let context = 5 * count(State::Empty) + count(State::Full);
-            let wanted = given(level, column, row);
+            let wanted = given();
             let is_last = level >= deepest;
             tree.nodes[at].state = if !coder.code(&mut models[usize::from(is_last)][context], wanted != State::Empty) {
                 State::Empty
